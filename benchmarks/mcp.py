@@ -14,9 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from benchmarks.ratio import Ratio
 from benchmarks.wires import HttpCalls, LineCalls
+from computer_linker.transports.mcp.early import FILE_NAME
 from support import node
 from support.lines import Lines, stdio
-from support.service import META, TOKEN, Http, Service, end_service, environment, rpc, serving, write_config
+from support.service import META, TOKEN, Http, Service, end_service, environment, rpc, serving, wait_for, write_config
 
 SCRIPT = Path(sys.executable).parent / "computer-linker"
 NODE_SERVERS = Path(__file__).parent / "node"
@@ -25,7 +26,7 @@ OURS: dict[str, Any] = {"name": "get_computer_info", "arguments": {"include": ["
 ECHO: dict[str, Any] = {"name": "echo", "arguments": {"text": "x" * 200}}
 ROUNDS = 5
 CALLS = 200
-OUTSTANDING = 16
+OUTSTANDING = (16, 64)
 
 
 def run() -> list[Ratio]:
@@ -40,24 +41,38 @@ def run() -> list[Ratio]:
 
 
 def _starts(service: Service, folder: Path) -> list[Ratio]:
-    warm, cold, bare, sdk = [], [], [], []
+    warm, cold, called, bare, sdk = [], [], [], [], []
+    home = folder / "cold"
+    write_config(home, folder / "root")
+    _once(home)
     for number in range(9):
         bare.append(_timed(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)))
         warm.append(_timed(lambda: _first_reply(service.home)))
         if number % 3 == 0:
             sdk.append(_timed(lambda: subprocess.run([sys.executable, "-c", "import mcp.server"], check=True)))
-            home = folder / f"cold-{number}"
-            write_config(home, folder / "root")
-            cold.append(_timed(lambda home=home: _first_reply(home)))  # type: ignore[misc]  # bound at once
+            cold.append(_timed(lambda: _first_reply(home)))
+            end_service(home)
+            called.append(_timed(lambda: _first_reply(home, OURS)))
             end_service(home)
     return [
-        Ratio("stdio spawn to initialize reply, service running, vs python -c pass", _mid(warm), _mid(bare), 3),
-        Ratio("the same, no service running, vs python -c 'import mcp.server'", _mid(cold), _mid(sdk), 1),
+        Ratio(
+            "stdio spawn to initialize and tools/list, service running, vs python -c pass", _mid(warm), _mid(bare), 3
+        ),
+        Ratio("the same, no service running", _mid(cold), _mid(bare), 3),
+        Ratio("the same and a first call, no service running", _mid(called), _mid(bare), 18, note="250 ms of 14"),
+        Ratio("the same, vs python -c 'import mcp.server'", _mid(called), _mid(sdk), 1),
     ]
 
 
-def _first_reply(home: Path) -> None:
-    """Spawn the shim as a client does and wait for the handshake's answer."""
+def _once(home: Path) -> None:
+    """Let a service prepare its answers, as the first start in a state folder does."""
+    with stdio(home):
+        wait_for(lambda: (home / FILE_NAME).exists())
+    end_service(home)
+
+
+def _first_reply(home: Path, call: dict[str, Any] | None = None) -> None:
+    """Spawn the shim as a client does and wait for the handshake's answer, the tools, and the call's."""
     process = subprocess.Popen(
         [SCRIPT, "stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=environment(home)
     )
@@ -65,6 +80,9 @@ def _first_reply(home: Path) -> None:
     lines = Lines(process.stdout.fileno(), process.stdin.fileno())
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
     lines.ask("initialize", params)
+    lines.ask("tools/list")
+    if call is not None:
+        assert "result" in lines.ask("tools/call", call)
     _LEFT_OVER.append(process)
 
 
@@ -89,7 +107,7 @@ def _memory(service: Service) -> Ratio:
         link.legacy("tools/call", OURS, request_id=number + 1)
         link.modern("tools/call", OURS)
     link.close()
-    return Ratio("idle memory of the service", service.memory_mb(), 80, 1, "MB")
+    return Ratio("idle memory of the service", service.memory_mb(), 60, 1, "MB")
 
 
 def _stdio_calls(service: Service, sdk: str) -> list[Ratio]:
@@ -124,21 +142,23 @@ def _http_client(port: int, call: dict[str, Any], token: str | None, *, modern: 
 
 
 def _compared(clients: Any, way: str) -> list[Ratio]:
-    """One call at a time and sixteen outstanding, ours first and the others after it in every round."""
+    """One call at a time and many outstanding, ours first and the others after it in every round."""
     for client in clients:
         client.one_by_one(CALLS // 3)
     latency: list[list[float]] = [[] for _ in clients]
-    rate: list[list[float]] = [[] for _ in clients]
+    rate: dict[int, list[list[float]]] = {many: [[] for _ in clients] for many in OUTSTANDING}
     for _ in range(ROUNDS):
-        for client, mine, crowd in zip(clients, latency, rate, strict=True):
-            mine.append(statistics.median(client.one_by_one(CALLS)))
-            crowd.append(_timed(lambda client=client: client.outstanding(2 * CALLS, OUTSTANDING)) / (2 * CALLS))  # type: ignore[misc]
+        for at, client in enumerate(clients):
+            latency[at].append(statistics.median(client.one_by_one(CALLS)))
+            for many in OUTSTANDING:
+                took = _timed(lambda client=client, many=many: client.outstanding(2 * CALLS, many))  # type: ignore[misc]
+                rate[many][at].append(took / (2 * CALLS))
     ours, *theirs = [_mid(times) * 1e6 for times in latency]
-    ours_many, *theirs_many = [_mid(times) * 1e6 for times in rate]
-    return [
-        Ratio(f"cheapest tools/call over {way}, p50, vs the TypeScript SDK", ours, min(theirs), 1, "us"),
-        Ratio(f"the same with {OUTSTANDING} outstanding, time a call", ours_many, min(theirs_many), 1, "us"),
-    ]
+    rows = [Ratio(f"cheapest tools/call over {way}, p50, vs the TypeScript SDK", ours, min(theirs), 1, "us")]
+    for many in OUTSTANDING:
+        mine, *others = [_mid(times) * 1e6 for times in rate[many]]
+        rows.append(Ratio(f"the same with {many} outstanding, time a call", mine, min(others), 1, "us"))
+    return rows
 
 
 @contextmanager

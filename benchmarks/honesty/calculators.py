@@ -71,15 +71,18 @@ async def gnome_calculator(book: Book) -> None:
                 what, "live", partial(becomes, before, wanted), "desktop.click", at("gnome-calculator", name)
             )
 
+        async def clear(held: str) -> None:
+            await book.act("clear", "live", partial(becomes, held, ""), "desktop.press", input={"key": "escape"})
+
         for _ in book.times(10):
             held = ""
             for _ in range(5):
                 digit = chance.choice("123456789")
                 await click("digit", digit, held, held + digit)
                 held += digit
-            desktop.run("xdotool", "windowactivate", "--sync", wid, "key", "ctrl+a", "BackSpace")
+            await clear(held)
         for _ in book.times(4):
             digit = chance.choice("123456789")
             desktop.run("xdotool", "windowminimize", wid)
             await click("minimized", digit, "", digit)
-            desktop.run("xdotool", "windowactivate", "--sync", wid, "key", "ctrl+a", "BackSpace")
+            await clear(digit)

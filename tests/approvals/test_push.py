@@ -66,13 +66,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
-def owner(service: Service, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60)
+def owner(service: Service, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *words], env=environment(service.home), input=given, capture_output=True, text=True, timeout=60
+    )
 
 
 @contextmanager
-def pushed_to(service: Service, url: str, *options: str) -> Iterator[dict[str, Any]]:
-    done = owner(service, "approvals", "push", url, *options, "--json")
+def pushed_to(service: Service, url: str, *options: str, given: str = "") -> Iterator[dict[str, Any]]:
+    done = owner(service, "approvals", "push", url, *options, "--json", given=given)
     assert done.returncode == 0, done.stderr
     target = json.loads(done.stdout)
     try:
@@ -97,9 +99,25 @@ def answer(browser: Browser, csrf: str, asked: str, choice: str) -> None:
     assert browser.send("POST", "/approve", {"id": asked, "answer": choice, "csrf": csrf})[0] == 303
 
 
+def test_a_token_comes_from_a_file_and_never_as_an_argument(service: Service, tmp_path: Path) -> None:
+    place = tmp_path / "token"
+    place.write_text("in-a-file\n")
+    with receiving() as receiver:
+        with pushed_to(service, f"{receiver.url}/hook", "--token-file", str(place)):
+            assert receiver.got[0][1]["authorization"] == "Bearer in-a-file"
+        for options in (["--token", "t0ken"], ["--token-file", str(tmp_path / "none")], ["--token-file", "-"]):
+            refused = owner(service, "approvals", "push", f"{receiver.url}/hook", *options)
+            assert refused.returncode == 2, refused
+        assert len(receiver.got) == 1
+    assert "in-a-file" not in owner(service, "history", "--json").stdout
+
+
 def test_many_requests_are_one_signed_message_without_content_and_its_link_opens_once(service: Service) -> None:
     answers: list[Any] = []
-    with receiving() as receiver, pushed_to(service, f"{receiver.url}/hook", "--token", "t0ken") as target:
+    with (
+        receiving() as receiver,
+        pushed_to(service, f"{receiver.url}/hook", "--token-file", "-", given="t0ken\n") as target,
+    ):
         assert receiver.messages()[0]["type"] == "approval.test"
         calls = [write(service, f"pushed-{number}.txt", answers) for number in range(5)]
         message = wait_for(lambda: [one for one in receiver.messages() if one["type"] == "approval.waiting"])[0]

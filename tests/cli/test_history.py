@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.audit.layout import segment_path
 from computer_linker.model.history import HistoryApproval, HistoryEvent
 from computer_linker.model.principal import Principal
@@ -59,12 +60,13 @@ async def test_the_newest_events_come_one_a_line_and_nothing_raw_reaches_the_ter
 
 async def test_a_row_has_local_time_short_id_who_what_outcome_and_duration(home: Path) -> None:
     head, *rows = command(home).stdout.splitlines()
-    assert head.split() == ["time", "id", "who", "what", "outcome", "took"]
+    assert head.split() == ["time", "id", "who", "scope", "what", "outcome", "took"]
     assert len({row.index("  ") for row in rows}) == 1, "the columns are aligned"
     events = json.loads(command(home, "--json").stdout)["events"]
     for row, event in zip(rows, events, strict=True):
         local = datetime.fromisoformat(event["startedAt"]).astimezone()
         assert row.startswith(f"{local:%Y-%m-%d %H:%M:%S}  {event['operationId'][-7:]}  {event['client']}")
+        assert f" {event['scope']} " in row and event["scope"] == "app"
     assert "  wrote notes.txt  " in rows[-1] and "  done  " in rows[-1] and rows[-1].endswith("ms")
     assert "failed: not found" in command(home, "--query", "op:file.read").stdout
 
@@ -80,11 +82,28 @@ async def test_refusals_name_their_object_and_the_rule(tmp_path: Path) -> None:
         await road.call("file.write", "kept.txt", scope="blind", input={"content": "x"})
         await road.call("command.run", scope="blind", input={"command": ["ls", "-l"]})
     told = command(tmp_path / "home").stdout
-    assert "ran git push --password=[masked] origin  refused: a denied command" in told
-    assert re.search(r"ran make it so +refused: not an allowed command", told)
-    assert re.search(r"read \.\./outside\.txt +refused: outside the scope", told)
-    assert re.search(r"wrote kept\.txt +refused: ", told) and re.search(r"ran ls -l +refused: ", told)
+    assert "tried to run git push --password=[masked] origin  refused: a denied command" in told
+    assert re.search(r"tried to run make it so +refused: not an allowed command", told)
+    assert re.search(r"tried to read \.\./outside\.txt +refused: outside the scope", told)
+    assert re.search(r"tried to write kept\.txt +refused: ", told) and re.search(r"tried to run ls -l +refused: ", told)
     assert not (tmp_path / "root" / "kept.txt").exists() and "hunter2" not in told
+
+
+async def test_what_had_no_yes_reads_as_a_refusal(tmp_path: Path) -> None:
+    """Defect: `kept changes of the view ... failed: confirm required`."""
+    scope = folder_scope(tmp_path / "root", confirm="all")
+    async with Road.open(tmp_path, [scope]) as road:
+        (road.root / "keep.txt").write_text("x")
+        assert await road.code("file.delete", "keep.txt") == "confirm_required"
+        assert await road.code("view.keep", "view_0123456789abcdef") == "confirm_required"
+        refused = await road.call("file.write", "new.txt", input={"content": "x"})
+        road.app.services.use(Approvals).answer(refused["error"]["details"]["approvalId"], "no")
+        assert await road.code("file.write", "new.txt", input={"content": "x"}) == "denied_by_person"
+    told = command(tmp_path / "home").stdout
+    assert re.search(r"tried to delete keep\.txt +refused: it needs your yes", told)
+    assert re.search(r"tried to keep changes of the view .*refused: it needs your yes", told)
+    assert re.search(r"tried to write new\.txt +denied by ", told)
+    assert "failed" not in told and "confirm required" not in told
 
 
 async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_path: Path) -> None:
@@ -96,8 +115,8 @@ async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_p
     for words in (["config", "set", "machineName", "other"], ["scope", "edit", "app", "--deny", "fs:write"]):
         subprocess.run([*program, *words], env=environment, capture_output=True, timeout=60, check=True)
     _, edited, renamed = command(home).stdout.splitlines()
-    assert "  owner  changed the config setting=machineName " in renamed
-    assert "  owner  changed the scope app deny=fs:write " in edited
+    assert "changed the config setting=machineName " in renamed
+    assert "changed the scope app deny=fs:write " in edited
     changed = edited.split("  ")[1]
     assert len(changed) == 7
     subprocess.run([*program, "undo", changed], env=environment, capture_output=True, timeout=60, check=True)

@@ -125,3 +125,18 @@ def test_a_no_at_the_terminal_exposes_nothing(run: Run, tmp_path: Path) -> None:
         os.close(person)
     assert done.returncode == 1
     assert (tmp_path / "state" / "config.json").read_bytes() == before
+
+
+def test_hosts_are_added_and_taken_one_by_one(run: Run, tmp_path: Path) -> None:
+    run("scope", "edit", "app", "--policy", "network=false")
+    assert json.loads(run("scope", "allow-host", "app", "a.example.org", "--json")[1])["network"] == ["a.example.org"]
+    run("scope", "allow-host", "app", "*.example.net:443")
+    run("scope", "allow-host", "app", "npm")
+    assert json.loads(run("scope", "allow-host", "app", "npm", "--json")[1])["changed"] is False
+    assert run("scope", "allow-host", "app", "http://x.org/")[0] != 0
+    assert run("scope", "deny-host", "app", "*.example.net:443")[0] == 0
+    assert json.loads(run("scope", "deny-host", "app", "npm", "--json")[1])["network"] == ["a.example.org"]
+    assert json.loads(run("scope", "deny-host", "app", "a.example.org", "--json")[1])["network"] is False
+    run("scope", "edit", "app", "--policy", "network=true")
+    assert run("scope", "deny-host", "app", "a.example.org")[0] != 0
+    assert stored(tmp_path)["policy"]["network"] is True

@@ -30,6 +30,8 @@ from support.service import PROGRAM, TOKEN, Service, serving
 pytestmark = pytest.mark.clients
 WORD = "a-word-only-the-file-has"
 READ = {"scope": "app", "op": "file.read", "target": "notes.txt"}
+LONG = {"scope": "app", "op": "file.read", "target": "long.log"}
+"""A log of 9000 short lines: longer than any client hands to its model."""
 DONE = {"say": "done"}
 PROMPT = "Read notes.txt."
 
@@ -40,6 +42,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     place = tmp_path_factory.mktemp("clients")
     with serving(place, token=TOKEN, env={"COMPUTER_LINKER_MCP_TOOL_SURFACE": "split"}) as running:
         (running.root / "notes.txt").write_text(f"{WORD}\n")
+        (running.root / "long.log").write_text("".join(f"request {number} served\n" for number in range(9000)))
         yield running
 
 
@@ -77,6 +80,12 @@ def check(service: Service, model: Model, client: str) -> None:
     assert WORD in model.said_to(), json.dumps(model.requests[-1])[-3000:]
     events = [one for one in owners_history(service.home) if one["scope"] == "app"]
     assert events[0]["op"] == "file.read" and client in str(events[0]["client"]).lower(), events
+
+
+def check_page(model: Model, cut_note: str) -> None:
+    """The page of the long log reached the model as it was sent: its client cut nothing off and added no note."""
+    seen = json.dumps(model.requests[-1])
+    assert "long.log, 178890 bytes, goes on: " in seen and cut_note not in seen, seen[-3000:]
 
 
 def codex_settings(user: Path, model: Model) -> None:
@@ -177,8 +186,8 @@ def test_what_claude_mcp_add_wrote_is_seen_and_taken_back(service: Service, user
 
 def test_gemini_over_http_with_the_token(service: Service, user: Path) -> None:
     program = node.needed(node.gemini)
-    call = {"call": "mcp_computer-linker_computer_observe", "args": READ}
-    with generate_model(call, DONE) as model:
+    tool = "mcp_computer-linker_computer_observe"
+    with generate_model({"call": tool, "args": LONG}, {"call": tool, "args": READ}, DONE) as model:
         (user / ".gemini").mkdir()
         settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
         (user / ".gemini" / "settings.json").write_text(json.dumps(settings, indent=2))
@@ -189,13 +198,14 @@ def test_gemini_over_http_with_the_token(service: Service, user: Path) -> None:
             GEMINI_API_KEY="scripted", GOOGLE_GEMINI_BASE_URL=f"http://127.0.0.1:{model.port}",
         )  # fmt: skip
         check(service, model, "")
+        check_page(model, "Output too large")
 
 
 @pytest.mark.parametrize("signs_in", [False, True], ids=["with the token", "signed in"])
 def test_opencode_over_http(service: Service, user: Path, signs_in: bool) -> None:
     program = node.needed(node.opencode)
-    call = {"call": "computer-linker_computer_observe", "args": READ}
-    with chat_model(call, DONE) as model:
+    tool = "computer-linker_computer_observe"
+    with chat_model({"call": tool, "args": LONG}, {"call": tool, "args": READ}, DONE) as model:
         provider = {
             "npm": "@ai-sdk/openai-compatible", "name": "scripted",
             "options": {"baseURL": f"http://127.0.0.1:{model.port}/v1", "apiKey": "scripted"},
@@ -210,3 +220,4 @@ def test_opencode_over_http(service: Service, user: Path, signs_in: bool) -> Non
             sign_in(service, user, [str(program), "mcp", "auth", "computer-linker"])
         run(user, [str(program), "run", "--format", "json", PROMPT])
         check(service, model, "")
+        check_page(model, "tool-output")

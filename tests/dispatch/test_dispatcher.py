@@ -1,6 +1,7 @@
 """The one road: what it answers, what it records, and that it never lets an exception through."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -23,7 +24,9 @@ class Nothing(Model):
 
 def added(road: Road, op: Operation) -> None:
     """An operation of a test's own beside the real ones, on the real road."""
-    road.app.catalog.by_name[op.name] = op
+    catalog = road.app.catalog
+    known = replace(catalog, by_name={**catalog.by_name, op.name: op})
+    road.app.dispatcher.catalog = known
 
 
 @operation("test.crash", effect=Effect.OBSERVE, on="any", examples=[Example("", {})])

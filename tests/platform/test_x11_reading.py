@@ -10,12 +10,13 @@ from typing import Any
 
 import anyio
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from computer_linker.computer.base import Computer
-from computer_linker.model.geometry import Rect
+from computer_linker.computer.facets.screen import Pixmap
+from computer_linker.model.geometry import Point, Rect
 from computer_linker.providers.frames import Frames
-from computer_linker.providers.ocr.engines import TesseractEngine
+from computer_linker.providers.ocr.engines import RapidEngine, TesseractEngine
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
 from support.scene import until_no_windows
@@ -144,3 +145,20 @@ async def test_a_password_field_is_painted_over(road: Road, computer: Computer, 
         == image.crop(box).getcolors()
         == [((box[2] - box[0]) * (box[3] - box[1]), (96, 96, 96))]
     )
+
+
+@pytest.mark.skipif(find_spec("rapidocr") is None, reason="not installed: rapidocr")
+def test_large_wide_spaced_digits_are_one_line() -> None:
+    picture = Image.new("RGB", (1200, 300), "white")
+    draw, font = ImageDraw.Draw(picture), ImageFont.load_default(96)
+    across = 40.0
+    for digit in "7.38":
+        draw.text((across, 40), digit, font=font, fill="black")
+        across += font.getlength(digit) + 24
+    draw.text((40, 240), "small text below", font=ImageFont.load_default(20), fill="black")
+    raw = picture.convert("RGBA").tobytes("raw", "BGRA")
+    area = Rect(x=0, y=0, width=1200, height=300)
+    lines = RapidEngine().read(Pixmap(1200, 300, 4800, raw, area), None)
+    assert sorted(line.text for line in lines) == ["7.38", "small text below"]
+    (large,) = [line.bounds for line in lines if line.text == "7.38"]
+    assert large.contains(Point(x=180, y=110)) and 60 < large.height < 160

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from computer_linker.computer.local.probe import this_computer
+from computer_linker.registry.shapes import ELEMENTS
+from computer_linker.registry.text import render
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
 from support.waiting import until
@@ -89,3 +91,22 @@ async def _top(road: Road, ref: str) -> float:
     tree = await road.data("ui.tree", "zenity", scope="desk", options={"maxDepth": 32})
     (top,) = [one["bounds"]["y"] for one in tree["nodes"] if one["ref"] == ref]
     return float(top)
+
+
+async def test_a_file_dialog_is_short_for_a_model(road: Road, desktop: Desktop, tmp_path: Path) -> None:
+    if lacking := missing("zenity"):
+        pytest.skip(f"not installed: {lacking}")
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for number in range(12):
+        (folder / f"document {number}.txt").write_text("x")
+    process = desktop.launch("zenity", "--file-selection", "--title=Pick one", f"--filename={folder}/")
+    await _window(road, "Pick one")
+    condition = {"selectorExists": {"role": "cell", "name": "document 11.txt"}}
+    await road.data("desktop.wait_until", {"app": "zenity"}, scope="desk", input={"condition": condition})
+    tree = await road.data("ui.tree", "zenity", scope="desk", options={"maxDepth": 32})
+    text = render(tree, ELEMENTS)
+    assert len(text) <= 6_000, text
+    assert all(f'"document {number}.txt"' in text for number in range(12)), text
+    assert [node for node in tree["nodes"] if node["role"] == "table-cell" and not node["name"]] == []
+    desktop.end(process)

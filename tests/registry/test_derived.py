@@ -167,7 +167,7 @@ def test_the_table_says_what_is_needed() -> None:
 
 @pytest.fixture(scope="module")
 def operations() -> dict[str, Operation]:
-    return whole_catalog().operations
+    return dict(whole_catalog().operations)
 
 
 def test_every_result_is_a_model(operations: dict[str, Operation]) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from computer_linker.config.load import CORRECT
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.pause import Pause
+from computer_linker.errors import ConfigInvalid, Problem
 from computer_linker.model.scope import Scope
 from computer_linker.model.times import shown_s
 from computer_linker.service.doctor import diagnosis, status_of
@@ -77,6 +79,16 @@ def test_a_halted_desktop_is_a_warning(home: Path) -> None:
     lanes.resume()
     after = readiness(config(home.parent / "home"), home, serving_http=True)
     assert not any("The desktop is halted" in warning for warning in after["warnings"])
+
+
+def test_each_problem_of_a_refused_config_is_named_once(home: Path, tmp_path: Path) -> None:
+    """Defect: while a service kept the last valid config, each was an error and a warning."""
+    why = ConfigInvalid.of([Problem((), "two scopes have the id 'app'", "check")], CORRECT)
+    known = config(tmp_path).in_place_of((why.message,))
+    found = [finding.message for finding in diagnosis(known, home, why).findings]
+    assert sum("two scopes" in message for message in found) == 1
+    assert sum("stays in force" in message for message in found) == 1
+    assert sum("two scopes" in message for message in readiness(known, home, serving_http=True)["warnings"]) == 1
 
 
 def test_loopback_without_a_token_is_said_where_http_is_served_and_only_there(home: Path, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ CLAUDE = "@anthropic-ai/claude-code@2.1.325"
 GEMINI = "@google/gemini-cli@0.61.0"
 OPENCODE = "opencode-ai@1.18.33"
 AGENT_BROWSER = "agent-browser@0.41.0"
+AXE = "axe-core@4.14.0"
 _INSTALL_DEADLINE_S = 600
 
 
@@ -52,6 +53,11 @@ def conformance() -> list[str]:
 def inspector() -> list[str]:
     """The command of the MCP Inspector."""
     return [str(node()), str((install(INSPECTOR) / "node_modules" / ".bin" / "mcp-inspector").resolve())]
+
+
+def axe_core() -> str:
+    """The script of axe, which looks for barriers in a page."""
+    return (install(AXE) / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
 
 
 def codex() -> Path:

@@ -88,7 +88,7 @@ def _builds() -> list[str]:
         "python3 -m compileall -q pkg", "python3 -c 'import pkg.mod'", "python3 -m unittest -q pkg.test_mod",
         "python3 -m venv --without-pip env && env/bin/python -c 'print(1)' > ran", "python3 pkg/gen.py",
         "python3 -m py_compile pkg/mod.py && rm -r pkg/__pycache__", "node -e \"require('fs').writeFileSync('n.json', '{}')\"",
-        "python3 -m zipfile -e wheels/tiny-1.0-py3-none-any.whl lib && PYTHONPATH=lib python3 -c 'import tiny'",
+        "python3 -m zipfile -e wheels/tiny-1.0-py3-none-any.whl lib && PYTHONPATH=lib python3 -Bc 'import tiny'",
         "mkdir lib && cd lib && unzip -q ../wheels/tiny-1.0-py3-none-any.whl && cd .. && rm -r lib/tiny-1.0.dist-info",
         "python3 -m venv env --without-pip && unzip -q wheels/*.whl -d env/lib && env/bin/python -c 'print(2)' > ran",
         "cd web && npm ci --offline --silent", "cd web && npm install --offline --silent ./dep.tgz",

@@ -10,10 +10,11 @@ import pytest
 import uvicorn
 
 from computer_linker.transports.http.body import Receive, Scope, Send
-from computer_linker.transports.http.connections import MAX_CONNECTIONS, MAX_WITH_NEW, protocol
+from computer_linker.transports.http.connections import MAX_CONNECTIONS, MAX_KEPT, MAX_WITH_NEW, protocol
 from support.waiting import until
 
 pytestmark = pytest.mark.anyio
+_KEPT = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 _REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 
@@ -28,7 +29,7 @@ async def listening(time_to_ask_s: float) -> AsyncIterator[tuple[Any, tuple[str,
         await send({"type": "http.response.body", "body": b""})
 
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    config = uvicorn.Config(app, http=made, lifespan="off", log_config=None)
+    config = uvicorn.Config(app, http=made, lifespan="off", log_config=None, timeout_keep_alive=1000)
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server._serve([listener]))
     try:
@@ -38,11 +39,11 @@ async def listening(time_to_ask_s: float) -> AsyncIterator[tuple[Any, tuple[str,
         await serving
 
 
-async def _answered(link: socket.socket) -> bytes:
+async def _answered(link: socket.socket, request: bytes = _REQUEST) -> bytes:
     link.setblocking(False)
     loop = asyncio.get_running_loop()
-    await loop.sock_sendall(link, _REQUEST)
-    return await loop.sock_recv(link, 100)
+    await loop.sock_sendall(link, request)
+    return await loop.sock_recv(link, 1000)
 
 
 async def test_a_client_that_has_not_asked_yet_is_not_cut_off_by_newer_ones() -> None:
@@ -64,3 +65,22 @@ async def test_a_burst_of_connections_is_bounded(time_to_ask_s: float, most: int
             assert (await _answered(opened[-1])).startswith(b"HTTP/1.1 204")
             assert len(made.silent) <= most
             await until(lambda: made.open_count <= most)
+
+
+async def test_clients_that_keep_their_connections_lose_none_above_the_bound() -> None:
+    """Issue 19: keep-alive clients lost connections above 512. Those that cannot be kept are closed with their answer."""
+    async with listening(0) as (made, address):
+        with ExitStack() as links:
+            kept, closed = [], 0
+            for _ in range(MAX_CONNECTIONS + 100):
+                link = links.enter_context(socket.create_connection(address))
+                answer = await _answered(link, _KEPT)
+                assert answer.startswith(b"HTTP/1.1 204")
+                if b"connection: close" in answer.lower():
+                    closed += 1
+                    assert await asyncio.get_running_loop().sock_recv(link, 1) == b""
+                else:
+                    kept.append(link)
+            assert len(kept) == made.open_count == MAX_KEPT and closed == MAX_CONNECTIONS + 100 - MAX_KEPT
+            for link in kept:
+                assert (await _answered(link, _KEPT)).startswith(b"HTTP/1.1 204")

@@ -94,12 +94,12 @@ def test_a_service_that_cannot_start_makes_each_call_fail_with_its_reason_until_
 
 def test_a_list_of_tools_that_was_outdated_is_announced_as_changed(home: Path) -> None:
     answers = home / FILE_NAME
-    answers.write_text(answers.read_text().replace("Run one operation in a scope", "Run an operation"))
+    older = answers.read_text().replace("Run one operation in a scope", "Run an operation")
+    answers.write_text(older.replace('{"stamp":"', '{"stamp":"older'))
     with stdio(home, handshake=False) as lines:
         outdated = opened(lines, CODEX)[1]
         assert "Run an operation" in json.dumps(outdated)
-        lines.ask("tools/call", CALL)
-        assert [message["method"] for message in lines.kept()] == ["notifications/tools/list_changed"]
+        assert lines.receive() == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
         assert "Run one operation in a scope" in json.dumps(lines.ask("tools/list")["result"])
     wait_for(lambda: "Run one operation" in answers.read_text())
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from computer_linker.registry.catalog import Catalog
+from computer_linker.registry.model_text import ModelText
+from computer_linker.transports.mcp.content import fit
 from computer_linker.transports.mcp.profiles import PROFILES, profile_of
 from support.lines import stdio
 from support.service import LEGACY, MODERN, Http, Service, rpc, serving
@@ -235,3 +238,27 @@ def test_info_is_text_with_a_signature_a_line(service: Service) -> None:
     assert len(text.encode()) <= (profile_of("codex").cut or 0)
     history = session(service, "codex-mcp-client").call("get_operation_history", view="last", limit=3)
     assert " ok by " in history["content"][0]["text"] and "codex-mcp-client" in history["content"][0]["text"]
+
+
+def test_a_long_text_is_cut_at_whole_lines_within_bytes_and_lines() -> None:
+    text = "".join(f"line {number}\n" for number in range(5000)).encode()
+    for cut, most_lines in ((10_000, None), (48_000, 1990), (100_000, 1990)):
+        shown = fit(text, cut, lambda at: f"from {at}", most_lines)
+        head, _, tail = shown.partition(b"\n[")
+        note, _, tail = tail.partition(b"]\n")
+        assert len(shown) <= cut and (most_lines is None or shown.count(b"\n") < most_lines)
+        assert text.startswith(head) and text.endswith(tail) and tail.startswith(b"line ")
+        assert f"from {len(head)}" in note.decode() and f"{len(text) - len(head) - len(tail)} bytes" in note.decode()
+
+
+@pytest.mark.parametrize(
+    ("details", "shown"),
+    [
+        ({"missing": ["fs:write"]}, "permission_denied: It needs fs:write."),
+        ({"allowed": ["ls"]}, 'permission_denied: It needs fs:write.\nallowed: ["ls"]'),
+        ({"nearest": {"line": 3, "endLine": 3, "text": "  x"}}, "permission_denied: It needs fs:write.\nnearest: line 3:   x"),
+    ],
+)  # fmt: skip
+def test_an_error_s_text_repeats_nothing(details: dict[str, Any], shown: str) -> None:
+    error = {"code": "permission_denied", "message": "It needs fs:write.", "retryable": False, "details": details}
+    assert ModelText(Catalog({}, {})).of({"ok": False, "error": error}) == shown

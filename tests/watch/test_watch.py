@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -61,6 +62,7 @@ def shown(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture
 def watched(service: Service, shown: Terminal) -> Iterator[Watched]:
     """The one view of this module, as it is at its start."""
+    shown.resize(80, 24)
     shown.press("l")
     shown.until("[1 calls]", "q quit", without="filter:")
     one = Watched(service, shown)
@@ -79,6 +81,8 @@ def test_calls_come_up_as_they_happen_and_fit_eighty_by_twenty_four(watched: Wat
     assert CLIENT[:8] in next(line for line in lines if "notes.txt" in line)
     watched.terminal.press("2")
     watched.terminal.until("[2 clients]", CLIENT[:8], "local:")
+    watched.terminal.resize(60, 15)
+    assert all(len(line) <= 60 for line in watched.terminal.until("[2 clients]").splitlines())
 
 
 def test_a_waiting_request_shows_its_difference_and_a_key_approves_or_denies_it(watched: Watched) -> None:
@@ -333,8 +337,14 @@ def test_without_a_terminal_it_says_what_else_there_is(service: Service) -> None
     assert done.returncode == 1 and "hint: computer-linker history --follow" in done.stderr
 
 
-def test_a_smaller_terminal_is_filled_and_no_more(watched: Watched) -> None:
-    watched.terminal.press("2")
-    watched.terminal.until("[2 clients]")
-    watched.terminal.resize(60, 15)
-    assert all(len(line) <= 60 for line in watched.terminal.until("[2 clients]").splitlines())
+def test_a_terminal_that_shrank_and_grew_again_within_one_signal_is_drawn_whole(watched: Watched) -> None:
+    """What the terminal lost meanwhile comes back without a key, although the size is the one that was drawn last."""
+    pid = _python_of(watched.terminal.pid)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        watched.terminal.resize(60, 15)
+        watched.terminal.resize(80, 24)
+        assert "q quit" not in watched.terminal.screen
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    watched.terminal.until("[1 calls]", "q quit")

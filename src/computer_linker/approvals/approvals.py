@@ -222,11 +222,18 @@ class Approvals:
     async def end_of(self, principal: str | None) -> int:
         """Drop a caller's requests and approvals, those that stand too."""
         if principal is not None:
-            self.ledger.forget_principal(principal)
+            self.drop_of(principal)
             if self.store.keep_only(standing=lambda one: one.principal != principal):
                 await self.save()
         self._announce()
         return 0
+
+    def drop_of(self, principal: str) -> None:
+        """Drop what a principal asked for, and end the calls that wait for it: its credential is another one by now."""
+        self.ledger.forget_principal(principal)
+        for waiting in [one for asked, one in self._waiting.items() if self.ledger.find(asked) is None]:
+            waiting.answered.set()
+        self._announce()
 
     def left(self, who: Principal) -> None:
         """Drop the requests of a conversation that is over: an answer could reach no one any more."""
@@ -360,12 +367,6 @@ class Approvals:
     def _announce(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
-
-
-def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]:
-    """The facts in an answer's event: its channel, and the request it is about."""
-    request = {"asked": asked.id, "operation": asked.op, "inScope": asked.scope, "digest": asked.digest}
-    return {"way": way, **request, **({} if answer == "no" else {"extent": "once" if answer == "yes" else answer})}
 
 
 def _refuse_if_over(asked: ApprovalRequest) -> None:

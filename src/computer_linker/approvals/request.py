@@ -14,7 +14,7 @@ from computer_linker.errors import (
     NoAnswer,
     StaleReference,
 )
-from computer_linker.model.event import Approval
+from computer_linker.model.event import Approval, Way
 from computer_linker.policy.visible_text import escaped
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
@@ -40,6 +40,8 @@ class Preview:
     """The program and its arguments, where it runs one."""
     paths: tuple[str, ...] = ()
     """The paths it changes, or the folder it works in."""
+    links: tuple[str, ...] = ()
+    """Symbolic links on these paths: what it changes lies elsewhere, so it is of no shape."""
     application: str = ""
     """The application whose window it acts on."""
     steps: "tuple[ApprovalRequest | None, ...]" = ()
@@ -150,6 +152,7 @@ def check_unchanged(asked: ApprovalRequest, now: Preview | None) -> None:
             f"What {asked.op} is for could not be looked at, so nothing was done. {fault.message}", changed=[]
         )
     changed = sorted(name for name in {*was.holds, *is_now.holds} if was.holds.get(name) != is_now.holds.get(name))
+    changed += sorted({*was.links} ^ {*is_now.links})
     if changed:
         raise Conflict(
             f"What {asked.op} is for is no longer what the person was shown ({', '.join(changed[:3])}), so nothing was done. "
@@ -182,3 +185,9 @@ def no_answer(asked: ApprovalRequest) -> NoAnswer:
         approvalId=asked.id,
         answer="none",
     )
+
+
+def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]:
+    """The facts in an answer's event: its channel, and the request it is about."""
+    request = {"asked": asked.id, "operation": asked.op, "inScope": asked.scope, "digest": asked.digest}
+    return {"way": way, **request, **({} if answer == "no" else {"extent": "once" if answer == "yes" else answer})}

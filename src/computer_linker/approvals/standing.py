@@ -185,7 +185,7 @@ def is_beneath(path: str, folder: str | None) -> bool:
 
 def has_shape(seen: Preview) -> bool:
     """Whether there is something that requests like this one have in common."""
-    return bool(seen.argv or seen.paths or seen.application)
+    return not seen.links and bool(seen.argv or seen.paths or seen.application)
 
 
 def _first_words(argv: Sequence[str]) -> Sequence[str]:

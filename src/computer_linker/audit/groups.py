@@ -1,5 +1,6 @@
 """Groups of events: by client session, scope, process, agent session and connection; and the events in numbers."""
 
+import json
 import re
 from typing import Any, cast
 
@@ -52,7 +53,7 @@ def summary(index: Index, found: Filter) -> HistorySummary:
             events=0, failed=0, refused=0, unfinished=0, firstAt=None, lastAt=None, operations=[], clients=[],
             scopes=[], errors=[],
         )  # fmt: skip
-    refused = "code IN ('permission_denied', 'path_out_of_scope', 'denied_by_person', 'no_answer', 'paused')"
+    refused = "code IN ('permission_denied', 'path_out_of_scope', 'denied_by_person', 'no_answer', 'confirm_required', 'paused')"
     whole = (
         f"SELECT COUNT(*), SUM(ok = 0), SUM(COALESCE({refused}, 0)), SUM(ok IS NULL), MIN(at), MAX(at)"  # noqa: S608
         f" FROM ({_newest(found)})"
@@ -88,8 +89,8 @@ def _groups(
         return []
     ask = (
         f"SELECT {columns.partition(',')[0]}, MIN(at), MAX(at), COUNT(*), SUM(ok = 0), SUM(ok IS NULL), MAX(client),"  # noqa: S608
-        f" MAX(principal), GROUP_CONCAT(DISTINCT scope), GROUP_CONCAT(DISTINCT op), GROUP_CONCAT(DISTINCT session),"
-        f" GROUP_CONCAT(DISTINCT request) FROM ({_newest(found, condition)}) GROUP BY {columns}"
+        f" MAX(principal), JSON_GROUP_ARRAY(DISTINCT scope), JSON_GROUP_ARRAY(DISTINCT op), JSON_GROUP_ARRAY(DISTINCT session),"
+        f" JSON_GROUP_ARRAY(DISTINCT request) FROM ({_newest(found, condition)}) GROUP BY {columns}"
         f" ORDER BY MAX(number) DESC LIMIT {max(1, limit):d}"
     )
     with index.reading() as database:
@@ -113,8 +114,8 @@ def _group(row: tuple[Any, ...]) -> HistoryGroup:
     )
 
 
-def _parts(joined: str | None) -> list[str]:
-    return sorted(part for part in (joined or "").split(",") if part)[:_MAX_PARTS]
+def _parts(listed: str) -> list[str]:
+    return sorted(part for part in json.loads(listed) if part)[:_MAX_PARTS]
 
 
 def _named(group: HistoryGroup, name: str, key: str) -> HistoryGroup:

@@ -96,7 +96,7 @@ def reason(text: str, key: Key) -> str:
 
 def digest_of(text: str, key: Key) -> str:
     """A keyed digest and a length: enough to compare two values, without their contents."""
-    return f"[{len(text)} characters, {key.digest(text)}]"
+    return f"[{len(text)} characters, {key.digest(text)}]" if text else ""
 
 
 def escaped(text: str) -> str:

@@ -1,5 +1,6 @@
 """Failed operations as templates to try again, and what to do next. What was not kept is requested, never guessed."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ def unknown_needs(_op: str) -> Needs | None:
     return None
 
 
+_STEP_RESULT = re.compile(r"\$\d+\.")
+"""A field of an earlier step's result, which exists only within its batch."""
 _LIVE = ("screen.", "desktop.", "clipboard.", "window.", "app.", "ui.", "browser.")
 _SCRIPTS = ("package.run", "package.start")
 _OBSERVE = "Observe again: the desktop has changed since."
@@ -92,7 +95,7 @@ def template(event: HistoryEvent, needs: Needs | None) -> ReplayTemplate:
     request: dict[str, Any] = {"scope": event["scope"], "op": op}
     missing: list[str] = []
     target = event["target"]
-    if target is not None and _is_whole(target):
+    if target is not None and _is_whole(target) and not _STEP_RESULT.match(target):
         request["target"] = target
     elif target is not None or (needs is not None and needs.target):
         missing.append("target")

@@ -64,7 +64,8 @@ PHRASES = {
     "screen.list": "listed displays and windows", "screen.ocr": "read the text on", "screen.record": "recorded the screen",
     "service.install": "installed the service", "service.start": "started the service",
     "service.uninstall": "uninstalled the service",
-    "sessions.revoke": "ended sessions", "setup": "set this computer up", "stop": "stopped the service",
+    "session.open": "connected", "sessions.revoke": "ended sessions", "setup": "set this computer up",
+    "stop": "stopped the service",
     "token.rotate": "made a new owner token", "tunnel.start": "opened a tunnel", "tunnel.stop": "closed the tunnel",
     "ui.tree": "read the controls of", "undo": "took a change back", "unpause": "let clients work again",
     "view.drop": "dropped the view", "view.keep": "kept changes of the view", "view.list": "listed views",
@@ -72,6 +73,20 @@ PHRASES = {
     "window.list": "listed windows", "window.move": "moved the window",
 }  # fmt: skip
 """Acts by operation. One that is not here is shown by its name."""
+_TO = dict(
+    pair.split("/")
+    for pair in """
+    aborted/abort accepted/accept added/add allowed/allow answered/answer approved/approve asked/ask changed/change chose/choose
+    clicked/click closed/close committed/commit confirmed/confirm copied/copy created/create deleted/delete denied/deny
+    dragged/drag dropped/drop ended/end filled/fill focused/focus halted/halt installed/install invited/invite joined/join
+    kept/keep left/leave let/let listed/list looked/look made/make moved/move opened/open outlined/outline paired/pair
+    patched/patch paused/pause pressed/press printed/print pruned/prune ran/run read/read recorded/record removed/remove
+    repaired/repair resumed/resume scrolled/scroll searched/search sent/send set/set staged/stage started/start stopped/stop
+    ticked/tick took/take traced/trace trusted/trust typed/type uninstalled/uninstall unstaged/unstage uploaded/upload
+    verified/verify waited/wait wrote/write""".split()
+)
+"""The acts of `PHRASES` as attempts, by their first word."""
+_UNASKED = ("confirm_required", "denied_by_person", "no_answer")
 _REASONS = {
     "allowedCommands": "not an allowed command",
     "deniedCommands": "a denied command",
@@ -96,6 +111,7 @@ class Described(NamedTuple):
 
     id: str
     who: str
+    scope: str
     what: str
     outcome: str
     took: str
@@ -103,7 +119,8 @@ class Described(NamedTuple):
 
 def described(event: HistoryEvent) -> Described:
     """The event in plain English."""
-    return Described(short_id(event["operationId"]), who(event), what(event), outcome(event), took(event["durationMs"]))
+    identity, place = short_id(event["operationId"]), event["scope"] or ""
+    return Described(identity, who(event), place, what(event), outcome(event), took(event["durationMs"]))
 
 
 def short_id(operation_id: str) -> str:
@@ -127,13 +144,16 @@ def who(event: HistoryEvent) -> str:
 
 
 def what(event: HistoryEvent) -> str:
-    """The act and its object: `ran npm test`, `wrote notes.txt`."""
+    """The act and its object: `ran npm test`, `wrote notes.txt`; `tried to write notes.txt` where it was refused."""
     op = event["op"]
     act = PHRASES.get(op, op)
     if not op:
         act = "sent a request that cannot be read"
     elif op.startswith("["):
         act = "asked for an unknown operation"
+    first, space, rest = act.partition(" ")
+    if (event["outcome"] == "refused" or event["errorCode"] in _UNASKED) and first in _TO:
+        act = f"tried to {_TO[first]}{space}{rest}"
     about = _object(event)
     if not about:
         act = act.removesuffix(" of").removesuffix(" in")
@@ -153,7 +173,9 @@ def outcome(event: HistoryEvent) -> str:
             return "unknown: the service ended"
         case "changed":
             return "this record was changed"
-        case "failed" if code in ("denied_by_person", "no_answer") or _is_no(event):
+        case "failed" if code == "confirm_required":
+            return "refused: it needs your yes"
+        case "failed" if code in _UNASKED or _is_no(event):
             given = event["approval"]
             return f"denied by {given['by']}" if given is not None else _plain(code or "denied")
         case "failed":

@@ -32,7 +32,8 @@ def register(app: typer.Typer) -> None:
                 note(sentence)
             show(answer)
         if refused is not None:
-            fail(refused.message, refused.hint)
+            is_listed = any(refused.message in found.message for found in answer.findings)
+            fail("There is no repair for what is listed above." if is_listed else refused.message, refused.hint)
         raise typer.Exit(0 if answer.status.ready and refused is None else 1)
 
 

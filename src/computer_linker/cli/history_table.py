@@ -1,4 +1,4 @@
-"""The history as a table for people: local time, short id, who, what, outcome, duration."""
+"""The history as a table for people: local time, short id, who, scope, what, outcome, duration."""
 
 import os
 import shutil
@@ -12,8 +12,8 @@ from computer_linker.audit.wording import described
 from computer_linker.cli.output import say
 from computer_linker.model.history import HistoryEvent
 
-_HEADERS = ("time", "id", "who", "what", "outcome", "took")
-_WHO, _WHAT, _OUTCOME = 2, 3, 4
+_HEADERS = ("time", "id", "who", "scope", "what", "outcome", "took")
+_WHO, _WHAT, _OUTCOME = 2, 4, 5
 _GAP = 2
 _COLOURS = {"done": "32", "failed": "31", "refused": "33", "unknown": "35", "running": "36", "changed": "41"}
 _LEAST_WHAT = 16
@@ -74,10 +74,10 @@ class Rows:
 
     def _fitted(self, natural: Sequence[int] | None) -> list[int]:
         if not self._is_terminal:
-            return list(natural or (19, 7, 20, 40, 12, 6))
+            return list(natural or (19, 7, 20, 8, 40, 12, 6))
         width = shutil.get_terminal_size().columns
         wide = width >= 100
-        limits = [8, 7, 24 if wide else 12, width, 36 if wide else 18, 6]
+        limits = [8, 7, 24 if wide else 9, 12 if wide else 8, width, 36 if wide else 14, 6]
         widths = [min(*pair) for pair in zip(natural or limits, limits, strict=True)]
         others = sum(widths) - widths[_WHAT] + _GAP * (len(widths) - 1)
         widths[_WHAT] = max(_LEAST_WHAT, min(widths[_WHAT], width - others))

@@ -20,7 +20,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
 from computer_linker.registry.operation import Operation, without_none
-from computer_linker.registry.owner import LocalPath, Named, Note, Positional, ScopeId, Shown, Table, Where
+from computer_linker.registry.owner import LocalPath, Named, Note, Positional, ScopeId, Secret, Shown, Table, Where
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -221,7 +221,10 @@ def _parameter(name: str, field: "FieldInfo") -> inspect.Parameter:
     else:
         named = marks.get(Named) or Named()
         names = named.names or (f"--{name.replace('_', '-')}",)
-        shown = typer.Option(*names, help=field.description, metavar=named.metavar, autocompletion=complete)
+        is_secret = Secret in marks
+        value = "FILE" if is_secret else named.metavar
+        help = f"{field.description}{' Read from this file; - is standard input, and asks at a terminal.' if is_secret else ''}"
+        shown = typer.Option(*names, help=help, metavar=value, autocompletion=complete)
     default = inspect.Parameter.empty if needed else field.get_default(call_default_factory=True)
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[_typed(field.annotation), shown]
@@ -238,7 +241,25 @@ def _typed(hint: Any) -> Any:
     return hint if kind in (bool, int, float, str) else str | None
 
 
+def _secret(place: str) -> str:
+    """A secret from a file; `-` is standard input, which a person is asked for without showing what they type."""
+    if place == "-" and sys.stdin.isatty():
+        given: str = typer.prompt("Token", hide_input=True, err=True)
+    else:
+        try:
+            given = sys.stdin.readline() if place == "-" else Path(place).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CliError(
+                f"{place} cannot be read: {error}", "name a text file with the token, or - for standard input", 2
+            ) from None
+    if not given.strip():
+        raise CliError("the token is empty", "name a text file with the token, or - for standard input", 2)
+    return given.strip()
+
+
 def _word(field: "FieldInfo", value: Any) -> Any:
+    if any(isinstance(mark, Secret) for mark in field.metadata):
+        return _secret(value)
     if not any(isinstance(mark, LocalPath) for mark in field.metadata):
         return value
     if isinstance(value, list):

@@ -64,7 +64,9 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def expose(
-        provider: Annotated[str, typer.Argument(help="cloudflare, cloudflare-named, tailscale, openai or manual.")],
+        provider: Annotated[
+            str, typer.Argument(help="cloudflare, cloudflare-named, tailscale, tailscale-serve, openai, ssh or manual.")
+        ],
     ) -> None:
         """Serve what is configured and open a tunnel to it: the older form of `start --tunnel`."""
         _run(SetupInput(), None, None, provider)

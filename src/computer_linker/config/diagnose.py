@@ -46,6 +46,9 @@ def is_loopback(host: str) -> bool:
     return host in _LOOPBACK or host.startswith("127.")
 
 
+REFUSED = "config_refused"
+
+
 def diagnose(config: Config, home: Path) -> list[Finding]:
     """Every finding, errors first."""
     found = [*_refused(config), *_private(home), *_exposure(config), *_scopes(config, home), *_overlaps(config)]
@@ -57,7 +60,7 @@ def _refused(config: Config) -> Iterator[Finding]:
     for sentence in config.refused:
         yield _finding(
             "warning",
-            "config_refused",
+            REFUSED,
             f"config.json is not valid, so what was valid before and is unchanged stays in force. {sentence}",
             "Run: computer-linker doctor --fix",
         )

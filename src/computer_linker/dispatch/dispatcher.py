@@ -135,6 +135,13 @@ class Dispatcher:
         await self._close(event, time.perf_counter())
         return event.operation_id
 
+    async def note_opening(self, principal: Principal, protocol: str) -> None:
+        """Record that a client has opened a session; without a history it can only call what needs no record."""
+        try:
+            await self.note("session.open", principal, {"protocol": protocol})
+        except AuditUnavailable as error:
+            log.error("the opening of session %s is not in the history: %s", principal.session, error.message)
+
     async def call(
         self,
         call: Call,

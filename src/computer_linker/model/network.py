@@ -4,6 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 PRESETS = ("apt", "cargo", "go", "npm", "pip")
@@ -72,6 +73,7 @@ class Entry:
         return host.endswith(f".{self.host}") if self.below else host == self.host
 
 
+@lru_cache(maxsize=1024)
 def parse_entry(text: str) -> Entry:
     """An entry that is not a preset. Raises ValueError, with what is wrong, for anything else."""
     place, has_pin, pin = text.partition("=")

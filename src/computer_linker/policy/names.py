@@ -14,7 +14,7 @@ PROTECTED_NAMES = frozenset(
     .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc
     .cshrc .tcshrc .login .logout .inputrc .xinitrc .xprofile .xsession .xsessionrc .pam_environment .envrc .direnvrc
     .vimrc .exrc .nvimrc .emacs .emacs.d .tmux.conf .screenrc .curlrc .wgetrc .npmrc .yarnrc .yarnrc.yml .pnpmrc .pypirc
-    .netrc .ssh .gnupg .aws .kube .docker .gdbinit .lldbinit .pythonstartup .irbrc .pryrc .rprofile .mailcap
+    .ssh .gnupg .aws .kube .docker .gdbinit .lldbinit .pythonstartup .irbrc .pryrc .rprofile .mailcap
     """.split()
 )
 """Files that other programs execute or trust. Writing them is refused unless the scope has `allowProtected`."""

@@ -125,6 +125,8 @@ home | programs and start-up files with plain names | Debian /etc/skel/.profile;
   .asdf-data perl5 google-cloud-sdk flutter/bin development/flutter/bin android/sdk/platform-tools android/sdk/tools
   .dotfiles dotfiles .aliases .functions .exports .extra .path .bin .scripts .gem .conda .mix .ansible
   library/services library/scripts library/quicklook library/workflows library/keybindings library/python
+home | logins that programs read in the home folder alone | netrc(5)
+  .netrc
 home-tool | `go install` puts programs here | go help install
   go/bin
 secret | keys, password stores and keyrings | ssh(1), gpg(1), pass(1); manuals of the keyrings

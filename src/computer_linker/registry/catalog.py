@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import pkgutil
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 
@@ -26,8 +27,8 @@ class CatalogError(Exception):
 class Catalog:
     """Operations by name, aliases included."""
 
-    operations: dict[str, Operation]
-    by_name: dict[str, Operation]
+    operations: Mapping[str, Operation]
+    by_name: Mapping[str, Operation]
     accepts_older: bool = False
     """True where the older names of older_names.py are accepted too."""
 
@@ -88,6 +89,54 @@ def collect(package: ModuleType) -> Catalog:
     return Catalog(dict(sorted(operations.items())), by_name)
 
 
+def collect_on_demand(package: ModuleType) -> Catalog:
+    """The same catalogue with its older names, each operation imported when it is first asked for.
+
+    The import of all of them is half of a service's start. What looks at all of them imports all; `load` does it in a thread.
+    """
+    whole: list[Catalog] = []
+
+    def load() -> Catalog:
+        if not whole:
+            whole.append(collect(package).with_older_names())
+        return whole[0]
+
+    def one(name: str) -> Operation | None:
+        return find_one(package.__name__, OLDER[name].op if name in OLDER else name)
+
+    operations = OnDemand(lambda: load().operations, lambda name: None if name in OLDER else one(name))
+    return Catalog(operations, OnDemand(lambda: load().by_name, one), True)
+
+
+class OnDemand(Mapping[str, Operation]):
+    """Operations by name: one is imported alone, and all for everything else."""
+
+    def __init__(self, whole: Callable[[], Mapping[str, Operation]], one: Callable[[str], Operation | None]) -> None:
+        self._whole, self._one = whole, one
+        self._found: dict[str, Operation] = {}
+        self._all: Mapping[str, Operation] | None = None
+
+    def __getitem__(self, name: str) -> Operation:
+        if self._all is not None:
+            return self._all[name]
+        found = self._found.get(name) or self._one(name)
+        if found is None:
+            return self._load()[name]
+        self._found[name] = found
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def _load(self) -> Mapping[str, Operation]:
+        if self._all is None:
+            self._all = self._whole()
+        return self._all
+
+
 def find_one(package: str, name: str) -> Operation | None:
     """The operation of this name from its own file: one import where the whole catalogue would be a hundred."""
     module = f"{package}.{name}"
@@ -121,7 +170,7 @@ def check_types(op: Operation) -> None:
         raise CatalogError(f"{op.name}: the result must be a Model")
 
 
-def similar(name: str, known: dict[str, Operation]) -> list[str]:
+def similar(name: str, known: Mapping[str, Operation]) -> list[str]:
     """Up to three known names that resemble this one."""
     import difflib
 

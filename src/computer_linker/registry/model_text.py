@@ -10,8 +10,8 @@ from computer_linker.registry.operation import Operation
 from computer_linker.registry.text import PLAIN, Text, render
 
 _MAX_ERROR = 2000
-_REPEATED = frozenset({"problems", "field", "rule", "unknown", "errno"})
-"""Details of an error that its message has already."""
+_REPEATED = frozenset({"problems", "field", "rule", "unknown", "errno", "matches", "difference"})
+"""Details of an error that its message has already, or that a program compares."""
 
 
 _BESIDE_STEPS = Text(quiet=frozenset({"failed"}), empty="")
@@ -71,11 +71,25 @@ def _failure(envelope: dict[str, Any]) -> str:
     message, details = str(error["message"]), error.get("details") or {}
     lines = [f"{error['code']}: {message}"]
     for name, value in details.items():
-        if name in _REPEATED or value in (None, "", [], {}) or (isinstance(value, str) and value in message):
+        if name in _REPEATED or value in (None, "", [], {}) or _is_in(value, message):
             continue
-        shown = value if isinstance(value, str) else to_json(value).decode()
+        shown = value if isinstance(value, str) else _excerpt(value) or to_json(value).decode()
         lines.append(f"{name}: {shown}")
     if error.get("retryable"):
         lines.append("It may work when tried again.")
     text = "\n".join(lines)
     return text if len(text) <= _MAX_ERROR else text[:_MAX_ERROR] + "…"
+
+
+def _is_in(value: Any, message: str) -> bool:
+    """True for a text, or a list of texts, that the message has."""
+    if isinstance(value, list):
+        return all(isinstance(item, str) and item in message for item in value)
+    return isinstance(value, str) and value in message
+
+
+def _excerpt(value: Any) -> str | None:
+    """A place in a file as `line N: text`; None for another detail."""
+    if isinstance(value, dict) and {"line", "text"} <= value.keys():
+        return f"line {value['line']}: {value['text']}"
+    return None

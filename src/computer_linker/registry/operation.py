@@ -13,6 +13,7 @@ import anyio
 from pydantic import ValidationError
 
 from computer_linker.approvals.request import Preview
+from computer_linker.changes.links import links_on
 from computer_linker.changes.preview import preview as preview_changes
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.files import Change
@@ -124,7 +125,9 @@ class Operation:
                     about = await preview_changes(ctx.computer.files, planned)
                 else:
                     about = await self.shows(ctx, **arguments)
-                return replace(about, lines=tuple(escaped(line) for line in about.lines))
+                links = await links_on(ctx.computer.files, map(ctx.path_from_root, about.paths))
+                lines = (*about.lines, *(f"{link} is a link: what it leads to is changed" for link in links))
+                return replace(about, lines=tuple(escaped(line) for line in lines), links=links)
         except LinkError as error:
             return Preview((escaped(f"It cannot be shown now, and so not be allowed: {error.message}"),), fault=error)
         except TimeoutError:

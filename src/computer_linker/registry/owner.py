@@ -15,8 +15,8 @@ from computer_linker.registry.context import Context
 from computer_linker.registry.operation import Command, Example, Operation, operation
 
 __all__ = [
-    "Context", "Effect", "Example", "LocalPath", "Model", "Named", "Note", "Positional", "ScopeId", "Shown", "Table", "Where",
-    "owner_operation",
+    "Context", "Effect", "Example", "LocalPath", "Model", "Named", "Note", "Positional", "ScopeId", "Secret", "Shown", "Table",
+    "Where", "owner_operation",
 ]  # fmt: skip
 """Everything that the file of an owner's operation imports from here."""
 
@@ -53,6 +53,11 @@ class LocalPath:
 @dataclass(frozen=True, slots=True)
 class ScopeId:
     """The text is the id of a scope; a shell completes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """The text is read from a file or from standard input, so that no process list and no shell history has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,11 +61,30 @@ def _matches(matches: Any) -> str:
 
 
 def _changes(entries: Any) -> str:
+    """As `git status --short` shows them: a blank is unchanged."""
     return "\n".join(
-        f"{entry['index'] or ' '}{entry['worktree'] or ' '} {entry['path']}"
+        f"{_letter(entry['index'])}{_letter(entry['worktree'])} {entry['path']}"
         + (f" (was {entry['renamedFrom']})" if entry.get("renamedFrom") else "")
         for entry in entries
     )
+
+
+def _letter(letter: str) -> str:
+    return " " if letter in ("", ".") else letter
+
+
+def _stream_head(data: dict[str, Any]) -> str:
+    """The status, and what reading on needs; that nothing was dropped is the rule."""
+    names = ("exitCode", "cursor", "dropped", "waited", "waitsForInput")
+    facts = [f"{name}: {data[name]}" for name in names if data.get(name) not in (None, False, 0) or name == "cursor"]
+    if data.get("exitCode") == 0:
+        facts.insert(0, "exitCode: 0")
+    return ", ".join([str(data["status"]), *facts]).replace("True", "true")
+
+
+def _commit_head(data: dict[str, Any]) -> str:
+    count = len(data["files"])
+    return f"committed {data['hash'][:10]}, {count} file{'' if count == 1 else 's'}"
 
 
 def _status_head(data: dict[str, Any]) -> str:
@@ -125,7 +144,9 @@ def _artifacts(artifacts: Any) -> str:
 PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine"}))
 PAGES = Text({"files": _pages})
 OUTPUT = Text({"stdout": verbatim}, head=_output_head)
-STREAM = Text({"chunks": _stream})
+STREAM = Text({"chunks": _stream}, head=_stream_head)
+STARTED = Text(quiet=frozenset({"commandPreview"}))
+COMMITTED = Text(head=_commit_head, quiet=frozenset({"files"}))
 ENTRIES = Text({"entries": _entries}, quiet=frozenset({"truncated"}), empty="an empty folder")
 TREE = Text({"entries": tree}, empty="an empty folder")
 FILES = Text({"files": lines}, quiet=frozenset({"truncated"}), empty="no files")
@@ -141,6 +162,6 @@ PROCESSES = Text({"processes": table}, empty="no processes")
 TEXT = Text({"text": verbatim})
 OUTLINE = Text({"outline": verbatim}, quiet=frozenset({"nodes"}))
 ELEMENTS = Text({"nodes": _elements, "elements": _elements}, empty="no elements")
-EVENTS = Text({"events": _events}, quiet=frozenset({"view", "suggestions"}), empty="no events")
+EVENTS = Text({"events": _events}, quiet=frozenset({"view", "suggestions", "machineId"}), empty="no events")
 ARTIFACTS = Text({"artifact": _artifact, "artifacts": _artifacts, "text": verbatim}, empty="no artifacts")
 DIGEST = Text(always=frozenset({"sha256", "mode"}))

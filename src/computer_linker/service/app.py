@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from computer_linker import operations
-from computer_linker.approvals.approvals import Answerer, Approvals, facts_of
+from computer_linker.approvals.approvals import Answerer, Approvals
 from computer_linker.approvals.notification import NotificationApprover
 from computer_linker.approvals.push import PushApprover
-from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.request import Answer, ApprovalRequest, facts_of
 from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent
@@ -21,7 +21,7 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.revocation import Revocation
 from computer_linker.providers.agents.forgetting import forget_daily
 from computer_linker.providers.processes.rights_watch import RightsWatch
-from computer_linker.registry.catalog import Catalog, collect
+from computer_linker.registry.catalog import Catalog, collect_on_demand
 from computer_linker.services import Services
 from computer_linker.undo.journal import UndoJournal
 from computer_linker.undo.steps import recover
@@ -54,7 +54,7 @@ class App:
 async def open_app(home: Path, config: Callable[[], Config], computer: Computer | None = None) -> AsyncIterator[App]:
     """Connect the components; all are closed at the end."""
     services = Services(home, config)
-    catalog = collect(operations).with_older_names()
+    catalog = collect_on_demand(operations)
     machine = computer or this_computer()
     machine.scopes = lambda: config().scopes
     services.provide(Computer, machine)

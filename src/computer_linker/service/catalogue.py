@@ -31,6 +31,9 @@ class Catalogue:
         self._found: list[str] = []
         self._missing: dict[str, str] = {}
         self._known_until = 0.0
+        self._absent: dict[str, str | None] = {}
+        """Why each cannot be used, as long as the search for programs is trusted: some look for a package on the path."""
+        self._is_loaded = False
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -38,9 +41,16 @@ class Catalogue:
 
     async def warm(self) -> None:
         """Build everything ahead of the first question."""
+        await self.load()
         await self.described(self._catalog.operations.values())
         for op in self._catalog.operations.values():
             self.signature(op)
+
+    async def load(self) -> None:
+        """Import every operation, in a thread where that is still to be done."""
+        if not self._is_loaded:
+            await asyncio.to_thread(len, self._catalog.operations)
+            self._is_loaded = True
 
     async def described(self, operations: Iterable[Operation]) -> list[dict[str, Any]]:
         """What a client needs to know of each, so that it hardcodes nothing."""
@@ -66,7 +76,9 @@ class Catalogue:
     def why_absent(self, op: Operation) -> str | None:
         """Why an operation cannot be used on this machine, with the remedy; None when it can."""
         self._look()
-        return self._missing.get(op.noun) or op.why_absent(self._computer)
+        if op.name not in self._absent:
+            self._absent[op.name] = self._missing.get(op.noun) or op.why_absent(self._computer)
+        return self._absent[op.name]
 
     def programs(self) -> dict[str, dict[str, bool]]:
         """The programs that are here, by name alone: their paths and versions take longer to find."""
@@ -88,6 +100,7 @@ class Catalogue:
         if now > self._known_until:
             self._found = present_programs()
             self._missing, self._known_until = missing_programs(self._found), now + _PROGRAMS_KNOWN_S
+            self._absent.clear()
 
     def matching(self, patterns: Iterable[str]) -> list[Operation]:
         """The operations of these names, aliases or patterns such as `git.*`. Raises InvalidRequest for one that fits none."""

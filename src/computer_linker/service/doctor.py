@@ -10,7 +10,8 @@ from pydantic import Field
 from computer_linker import __version__
 from computer_linker.auth.owner_token import shown
 from computer_linker.config.defaults import EXECUTES
-from computer_linker.config.diagnose import Finding, diagnose, is_loopback
+from computer_linker.config.diagnose import REFUSED, Finding, diagnose, is_loopback
+from computer_linker.config.load import BY_HAND, CORRECT
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.pause import is_desktop_halted, pause_in_force
 from computer_linker.errors import ConfigInvalid
@@ -81,7 +82,10 @@ def diagnosis(config: Config | None, home: Path, refusal: ConfigInvalid | None =
     """
     findings = [*stops(home), *(_refused(home, refusal) if refusal is not None else ())]
     if config is not None:
-        findings += [*diagnose(config, home), *_wide_rules(config)]
+        # Each problem of a refused file is named above already.
+        named = () if refusal is None else (REFUSED,)
+        findings += [found for found in diagnose(config, home) if found.code not in named]
+        findings += [*_wide_rules(config), *(_still_in_force() if refusal is not None else ())]
     tools = tool_readiness(config.scopes if config is not None else ())
     return Diagnosis(
         version=__version__,
@@ -136,9 +140,15 @@ def _refused(home: Path, refusal: ConfigInvalid) -> Iterator[Finding]:
     from computer_linker.service.repairs import can_repair
 
     fixable = can_repair(home, refusal)
-    remedy = "Run: computer-linker doctor --fix" if fixable else f"{refusal.hint[:1].upper()}{refusal.hint[1:]}"
+    by_hand = BY_HAND if refusal.hint == CORRECT else refusal.hint
+    remedy = "Run: computer-linker doctor --fix" if fixable else f"{by_hand[:1].upper()}{by_hand[1:]}"
     for sentence in [str(problem) for problem in refusal.problems] or [refusal.message]:
         yield Finding(severity="error", code="config_invalid", message=sentence, remedy=remedy, fixable=fixable)
+
+
+def _still_in_force() -> Iterator[Finding]:
+    sentence = "Until the file is valid, what was valid before and is unchanged stays in force."
+    yield Finding(severity="info", code=REFUSED, message=sentence, remedy="")
 
 
 def _readiness(findings: list[Finding]) -> Readiness:

@@ -20,11 +20,15 @@ from computer_linker.service.screenshots import screenshot_readiness
 
 InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 
+_WITHOUT_OPERATIONS = frozenset({"identity", "platform", "service", "tools", "policy", "status", "exposure"})
+
 
 async def computer_info(
     app: App, principal: Principal, include: list[InfoPart] | None, local_url: str | None
 ) -> dict[str, Any]:
     """Return the requested parts; by default a short form of all of them, with signatures instead of the long catalogue."""
+    if include is None or not _WITHOUT_OPERATIONS.issuperset(include):
+        await app.services.use(Catalogue).load()
     if include is None:
         return await brief_info(app, principal, local_url)
     config = app.config

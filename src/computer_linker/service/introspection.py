@@ -67,24 +67,29 @@ class ServiceIntrospection:
             if not is_owner:
                 self._hide_home(answer)
             elif request.include is not None:
-                self._add_owner_facts(answer)
+                await self._add_owner_facts(answer)
             if self.router is not None and "scopes" in answer and is_owner:
                 answer["computers"] = self.router.computers()
             return answer
 
         return await self._app.dispatcher.introspect("get_computer_info", principal, work)
 
-    def _add_owner_facts(self, answer: dict[str, Any]) -> None:
-        """Add what concerns the owner's own clients alone: the user, the state folder, and everything that listens."""
+    async def _add_owner_facts(self, answer: dict[str, Any]) -> None:
+        """Add what concerns the owner's own clients alone: the user, the state folder, everything that listens, and tunnels."""
         if "platform" in answer:
             answer["platform"]["user"] = this_user().to_wire()
         if "service" in answer:
             answer["service"]["stateFolder"] = str(self._app.home)
         if "exposure" in answer:
-            answer["exposure"]["listeners"] = [one.to_wire() for one in listeners(self._app.services)]
+            exposure = answer["exposure"]
+            exposure["listeners"] = [one.to_wire() for one in listeners(self._app.services)]
+            found = await to_thread.run_sync(diagnosis, self._app.config, self._app.home)
+            exposure["warnings"] = [finding.message for finding in found.security]
+            tunnels = self.tunnels or self._app.services.use(TunnelManager)
+            exposure["tunnelTools"] = [one.name for one in tunnels.report().providers if one.available]
             if self.tunnels is not None:
                 tunnel = self.tunnels.shown()
-                answer["exposure"]["tunnel"] = None if tunnel is None else tunnel.to_wire()
+                exposure["tunnel"] = None if tunnel is None else tunnel.to_wire()
 
     def _hide_home(self, answer: dict[str, Any]) -> None:
         """Where the state folder is does not concern a client with grants of its own."""
@@ -115,6 +120,7 @@ class ServiceIntrospection:
             named: dict[str, Any] = {}
         else:
             catalogue = self._app.services.use(Catalogue)
+            await catalogue.load()
             named = {"operations": await catalogue.described(catalogue.matching(request.operations))}
             if request.include is None:
                 return named

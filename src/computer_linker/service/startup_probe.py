@@ -9,12 +9,15 @@ from computer_linker.model.capability import Capability
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
 from computer_linker.transports.mcp.fast_path import FastPath
-from computer_linker.transports.mcp.prepared import prepared, write_prepared
+from computer_linker.transports.mcp.list_changes import ListChanges
+from computer_linker.transports.mcp.prepared import is_current, prepared, write_prepared
 
 log = logging.getLogger(__name__)
 _AFTER_S = 0.2
 """Delay: the first client's handshake has priority."""
-_CATALOGUE_AFTER_S = 2.0
+_ANSWERS_AFTER_S = 0.5
+"""Delay: it imports every operation, which the first calls would wait for."""
+_CATALOGUE_AFTER_S = 1.0
 """Delay: the schemas take a third of a second of the processor, and few clients ask for them."""
 _RUNS_COMMANDS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN})
 
@@ -34,13 +37,20 @@ async def boundary_found_out(app: App, fast_path: FastPath | None = None) -> Asy
 
 
 async def _write_answers(app: App, fast_path: FastPath) -> None:
+    await asyncio.sleep(_ANSWERS_AFTER_S)
+    if await asyncio.to_thread(is_current, app.home):
+        return
     try:
-        await asyncio.to_thread(write_prepared, app.home, prepared(fast_path))
+        # In a thread: it imports every operation.
+        await asyncio.to_thread(lambda: write_prepared(app.home, prepared(fast_path)))
     except OSError as error:
         log.warning("the answers for the next start were not written: %s", error.strerror)
+    fast_path.tools.list_changes.tools_are_known()
 
 
 async def _build_catalogue(app: App) -> None:
+    # A service that no client uses stays small.
+    await app.services.use(ListChanges).has_clients.wait()
     await asyncio.sleep(_CATALOGUE_AFTER_S)
     await app.services.use(Catalogue).warm()
 

@@ -25,6 +25,7 @@ from computer_linker.watch.screens import QuestionScreen, ReadScreen
 
 _KEYS = "1-4 views  Enter details  a approve  d deny  s shape  x stop  u undo  p pause  o open  / filter  b back  ? help  q quit"
 _REFRESH_S = 0.5
+_SETTLED_S = 0.1
 _STYLE = """
 Screen { layout: vertical; }
 #head { height: 1; background: $primary; color: $text; }
@@ -75,6 +76,7 @@ class WatchApp(App[None]):
         self._asks_time = False
         self._will_refresh = False
         self._countdown: Timer | None = None
+        self._resized: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Static("", id="head", markup=False)
@@ -96,7 +98,18 @@ class WatchApp(App[None]):
         self._feeds.stop()
 
     def on_resize(self) -> None:
+        if self._resized is not None:
+            self._resized.stop()
+        self._resized = self.set_timer(_SETTLED_S, self._draw_whole)
+
+    def _draw_whole(self) -> None:
+        """Draw everything for the size by now.
+
+        Once the size has settled: the library draws only what differs from its last layout, and a terminal that is resized
+        several times in a row has lost lines that the library takes for drawn.
+        """
         self._columns()
+        self.screen.refresh()
 
     @property
     def _table(self) -> "DataTable[Text]":

@@ -21,7 +21,7 @@ class Row(NamedTuple):
 
 
 COLUMNS: dict[View, tuple[tuple[str, int], ...]] = {
-    "calls": (("time", 8), ("who", 12), ("what", 0), ("outcome", 18), ("took", 6)),
+    "calls": (("time", 8), ("who", 12), ("scope", 8), ("what", 0), ("outcome", 18), ("took", 6)),
     "clients": (("client", 16), ("as", 0), ("scopes", 14), ("calls", 6), ("failed", 7), ("now", 4), ("last", 11)),
     "running": (("id", 14), ("scope", 10), ("kind", 8), ("status", 10), ("who", 12), ("what", 0)),
     "listening": (("what", 9), ("address", 0), ("who", 17), ("closed by", 20)),
@@ -55,7 +55,7 @@ def call_rows(calls: Calls, words: list[str]) -> list[Row]:
 def _call(call: Call) -> tuple[Text, ...]:
     row = call.row
     colour = _COLOURS.get(row.outcome.split(":")[0].split(" ")[0], "yellow")
-    return (*_cells(call.at, row.who, row.what), Text(printable(row.outcome), style=colour), Text(row.took))
+    return (*_cells(call.at, row.who, row.scope, row.what), Text(printable(row.outcome), style=colour), Text(row.took))
 
 
 def client_rows(calls: Calls) -> list[Row]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from support.named_server import named_server
 from support.pages import browser_road, left_running
 from support.road import Road
 from support.web import web_server
@@ -157,3 +158,21 @@ async def test_without_a_boundary_the_gate_still_holds(tmp_path: Path, port: int
         await _refused(road, f"http://127.0.0.1:{own.getsockname()[1]}/")
         assert nobody_came(own)
     assert left_running(road.home) == []
+
+
+async def test_with_a_list_a_page_loads_from_its_hosts_and_from_no_other(tmp_path: Path, port: int) -> None:
+    """The page of an allowed name asks for something of another name; the browser gets the first and not the second."""
+    with named_server() as other:
+        network = [f"shop.example.org:{port}=127.0.0.1"]
+        async with browser_road(tmp_path, network=network) as road:
+            denied = await road.call("browser.open", f"http://other.example.org:{other.port}/")
+            assert denied["error"]["code"] == "permission_denied" and "allow-host app" in denied["error"]["message"]
+            opened = await road.data(
+                "browser.open", f"http://shop.example.org:{port}/fetch?to=http://localhost:{other.port}/x"
+            )
+            assert opened["url"].startswith("http://shop.example.org")
+            with anyio.fail_after(60):
+                # The gate's own refusal is an answer too, so the title only shows that the request is over.
+                while not (await road.data("browser.text"))["title"].startswith("fetch "):
+                    pass
+            assert other.seen == []

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from computer_linker.providers.network.gate import Gate
 from computer_linker.providers.network.reach import Own, Reach, Rules
+from computer_linker.providers.network.stream import Stream, join
 from support.waiting import until
 from support.web import web_server
 
@@ -115,3 +118,21 @@ async def test_its_socket_may_lie_deep() -> None:
         made.listen(folder)
         assert (folder / "gate.sock").is_socket()
         await made.aclose()
+
+
+async def test_a_tunnel_lives_while_either_direction_moves_and_ends_when_none_does() -> None:
+    (one, far_one), (two, far_two) = socket.socketpair(), socket.socketpair()
+    moved: list[int] = []
+    joined = asyncio.ensure_future(join(Stream(far_one), Stream(far_two), lambda _size: None, moved.append, idle_s=0.5))
+    for sock in (one, two):
+        sock.setblocking(False)
+    loop = asyncio.get_running_loop()
+    began = time.monotonic()
+    with one, two, far_one, far_two:
+        while time.monotonic() - began < 2:
+            await loop.sock_sendall(two, b"x")
+            assert await loop.sock_recv(one, 1) == b"x"
+            assert not joined.done()
+        with anyio.fail_after(60):
+            await joined
+    assert sum(moved) > 1

@@ -60,9 +60,9 @@ def chord_of(given: str) -> str:
 
 def _parts(given: str) -> list[str]:
     """Split at +, which is itself a key at the end."""
-    is_plus = given == "+" or given.endswith("++")
-    head, last = (given[:-2], "+") if is_plus else given.rpartition("+")[::2]
-    return [*(head.split("+") if head else []), last]
+    if given == "+":
+        return ["+"]
+    return [*given[:-2].split("+"), "+"] if given.endswith("++") else given.split("+")
 
 
 def _plain(name: str) -> str:

@@ -14,7 +14,7 @@ from computer_linker.providers.processes.managed import Owner
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.table import ProcessTable
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _FIRST_LOOK_S = 0.02
 
@@ -53,6 +53,7 @@ class StartedProcess(Model):
     shows=show_command,
     runs=lambda input: input.command,
     aliases=("process.start",),
+    text=shapes.STARTED,
     examples=[
         Example(
             "Start a program with a terminal.", {"target": ".", "input": {"command": ["cat"]}, "options": {"pty": True}}

@@ -23,7 +23,7 @@ from computer_linker.providers.git.hooks import Hooks, find_hooks
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
 from computer_linker.providers.sandbox.sandbox import Sandbox
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 
 class CommitInput(Model):
@@ -49,6 +49,7 @@ class CommitMade(Model):
     deadline_s=600,
     awaits_intent=True,
     shows=show_staged,
+    text=shapes.COMMITTED,
     examples=[Example("Commit what is staged.", {"target": ".", "input": {"message": "Fix the typo"}}, runs=False)],
 )
 async def git_commit(

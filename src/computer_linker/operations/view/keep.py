@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated
 
@@ -66,10 +67,13 @@ async def show_keep(
     found = await run_sync(reader.changes)
     chosen, _, _ = await run_sync(_chosen, found, ctx, input)
     head = escaped(f"keeps what this command changed: {view.command}")
-    merges = await run_sync(reader.merges, chosen) if options.merge else {}
-    _refuse_conflicts(chosen, merges, await run_sync(reader.merges, chosen))
+    possible = await run_sync(reader.merges, chosen)
+    merges = possible if options.merge else {}
+    if ctx.planned is None:
+        # Later the undo journal has linked the files that are replaced, which changes their change time.
+        _refuse_conflicts(chosen, merges, possible)
     texts = (f"{path.shown} {sha256(text.content).hexdigest()}" for path, text in merges.items())
-    holds = {view.id: digest_of_parts(*map(repr, chosen), *texts)}
+    holds = {view.id: digest_of_parts(*(repr(_held(*each)) for each in chosen), *texts)}
     # A renamed file also goes from where it was.
     former = [path_of(path, change.source).shown for path, change in chosen if change.source is not None]
     paths = (*(path.shown for path, _ in chosen), *former)
@@ -126,6 +130,8 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
         finally:
             # What was put in place was moved from here; the rest is of a batch that failed.
             await run_sync(kept.drop, [name for keeping in keepings for name in keeping.names])
+        if left:
+            await run_sync(reader.rebase, chosen)
         if left and view.kind == "overlay":
             await run_sync(discard, [(keeping.upper, keeping.root.root) for keeping in keepings], chosen)
     shown = [path.shown for path, _ in chosen]
@@ -139,6 +145,12 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
         left=left,
         artifact=await keep_evidence(ctx, view, "kept", lines) if options.evidence else None,
     )
+
+
+def _held(path: RootedPath, change: ViewChange) -> tuple[RootedPath, ViewChange]:
+    """What a yes is held to: all of a change but what the undo journal's own links change."""
+    before = None if change.before is None else replace(change.before, changed_ns=0)
+    return path, replace(change, before=before, is_conflict=False)
 
 
 def _refuse_conflicts(

@@ -1,6 +1,6 @@
 """view.show: what keeping a view would change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -22,7 +22,14 @@ from computer_linker.registry import Context, Example, operation
 
 class ShowOptions(Model):
     max_changes: Annotated[int, Field(ge=1, le=10_000, description="List at most this many names.")] = 1000
-    max_diff_bytes: Annotated[int, Field(ge=0, le=2_000_000, description="Bytes of the differences together.")] = 60_000
+    max_diff_bytes: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=2_000_000,
+            description="Bytes of the differences together; with 0 no file is read, no line counted.",
+        ),
+    ] = 60_000
 
 
 class ShownChange(Model):
@@ -79,7 +86,8 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
     found = await run_sync(reader.changes)
     listed = found[: options.max_changes]
     closed = await run_sync(never_kept, found)
-    readable = [(path, change) for path, change in listed if path not in closed]
+    is_read = options.max_diff_bytes > 0
+    readable = [(path, change) for path, change in listed if is_read and path not in closed]
     texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
     merges = await run_sync(reader.merges, [each for each in found if each[1].is_conflict])
     diff, is_cut = _joined(list(texts.values()), options.max_diff_bytes)
@@ -87,7 +95,7 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
         view_id=view.id,
         changes=[
             _shown(path, change, texts.get(path.shown), detail)
-            for (path, change), detail in zip(listed, await run_sync(_details, reader, listed, closed), strict=True)
+            for (path, change), detail in zip(listed, await run_sync(_details, reader, listed, readable), strict=True)
         ],
         diff=diff,
         hosts=await run_sync(hosts_of, ctx.use(AuditStore), view),
@@ -99,11 +107,11 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
 
 
 def _details(
-    reader: ViewReader, listed: list[tuple[RootedPath, ViewChange]], closed: Mapping[RootedPath, str]
+    reader: ViewReader, listed: list[tuple[RootedPath, ViewChange]], readable: list[tuple[RootedPath, ViewChange]]
 ) -> list[Detail]:
-    """The details of what may be read; a refused name may be a secret."""
-    known = iter(reader.details([each for each in listed if each[0] not in closed]))
-    return [Detail() if path in closed else next(known) for path, _ in listed]
+    """The details of what may be read: a refused name may be a secret."""
+    known = dict(zip((path for path, _ in readable), reader.details(readable), strict=True))
+    return [known.get(path, Detail()) for path, _ in listed]
 
 
 def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None, detail: Detail) -> ShownChange:

@@ -5,8 +5,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from computer_linker.approvals.approvals import Answerer, Approvals, facts_of
-from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.approvals import Answerer, Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest, facts_of
 from computer_linker.approvals.standing import MINUTES
 from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.errors import InvalidRequest, NotFound

@@ -7,7 +7,18 @@ from pydantic import Field
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.push import SIGNATURE, PushApprover, new_target
-from computer_linker.registry.owner import Context, Effect, Example, Model, Note, Positional, Shown, owner_operation
+from computer_linker.registry.owner import (
+    Context,
+    Effect,
+    Example,
+    Model,
+    Named,
+    Note,
+    Positional,
+    Secret,
+    Shown,
+    owner_operation,
+)
 
 
 class PushInput(Model):
@@ -15,7 +26,12 @@ class PushInput(Model):
         str, Field(max_length=2000, description="An https address: a webhook, or an ntfy topic."), Positional()
     ]
     ntfy: Annotated[bool, Field(description="It is an ntfy topic, such as https://ntfy.example/my-topic.")] = False
-    token: Annotated[str | None, Field(max_length=500, description="An access token of that server.")] = None
+    token: Annotated[
+        str | None,
+        Field(max_length=500, description="An access token of that server."),
+        Named("--token-file"),
+        Secret(),
+    ] = None
     content: Annotated[
         bool, Field(description="Also send which operation it is, for which client, and what it would change.")
     ] = False

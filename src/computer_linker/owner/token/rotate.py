@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.auth.oauth.state import OAuthState
 from computer_linker.auth.owner_token import digest_of, new_token
 from computer_linker.registry.owner import Context, Effect, Example, Model, Note, Shown, owner_operation
@@ -45,6 +46,8 @@ async def token_rotate(ctx: Context, input: RotateInput = RotateInput()) -> Rota
         document["ownerToken"] = digest_of(token) if input.digest else token
 
     await change_config(ctx, edit)
+    # What was asked for with the old token is not waited for any more: a yes would let it run all the same.
+    ctx.use(Approvals).drop_of("owner")
     if input.revoke:
         state = ctx.use(OAuthState)
         for family in list(state.families):

@@ -20,6 +20,8 @@ from computer_linker.providers.network.reach import Refused
 from computer_linker.providers.network.stream import IDLE_S, Ended, Stream, join
 
 _HEAD_S = 15.0
+_ANSWER_S = 3600.0
+"""A large body may take long to send before the answer begins."""
 _BODILESS = (b"204", b"304")
 Connect = Callable[[str, int], Awaitable[Upstream]]
 
@@ -103,7 +105,8 @@ class Forward:
 
     async def _answer(self, request: Head, upstream: Upstream, *, is_upgrade: bool) -> bool:
         while True:
-            async with asyncio.timeout(IDLE_S):
+            upstream.stream.acknowledge()
+            async with asyncio.timeout(_ANSWER_S):
                 response = await read_response(upstream.stream)
             status = response.first[1]
             first = b"HTTP/1.1 %b %b" % (status, response.first[2])
@@ -120,7 +123,14 @@ class Forward:
         framing = 0 if bodiless else framing_of(response, "end")
         keeps = request.keeps and response.keeps and framing != "end"
         self._has_begun = True
-        await self._client.send(response.forwarded(first, [] if keeps else [(b"connection", b"close")]))
+        head = response.forwarded(first, [] if keeps else [(b"connection", b"close")])
+        if isinstance(framing, int) and framing <= len(upstream.stream.held):
+            # What is here already goes with the head: the client wakes up once.
+            head += upstream.stream.take(framing)
+            upstream.received(framing)
+            framing = 0
+        await self._client.send(head)
+        upstream.stream.acknowledge()
         await copy_body(upstream.stream, self._client, framing, upstream.received)
         return keeps
 

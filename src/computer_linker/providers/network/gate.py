@@ -9,9 +9,9 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from computer_linker.model.network import canonical_host, split_host
 from computer_linker.providers.network import hello, socks
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 _GREETING_S = 15.0
 _MAX_CONNECTIONS = 256
 _MAX_LINE = 8192
+_RETRY_S = 0.2
+"""Wait after a failed accept: there are no descriptors left, which passes."""
 _CONNECT = b"CONNECT "
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _FAILURES = (OSError, TimeoutError, Ended, BadMessage, ValueError)
@@ -36,7 +38,6 @@ class Gate:
     def __init__(self, reach: Reach, report: Callable[[Passage], None] = lambda _passage: None) -> None:
         self._reach = reach
         self._report = report
-        self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.connections = 0
         """How many are open."""
@@ -63,13 +64,11 @@ class Gate:
     def serve(self, listener: socket.socket, handle: Callable[[Stream], Awaitable[None]]) -> None:
         """Take connections of a listener, which belongs to the gate from now on."""
         listener.setblocking(False)
-        self._listeners.append(listener)
-        self._start(self._accept(listener, handle))
+        # Closed once the loop no longer watches it: its number may be another socket's at once.
+        self._start(self._accept(listener, handle)).add_done_callback(lambda _task: listener.close())
 
     def close(self) -> None:
         """Stop, and end all connections."""
-        for listener in self._listeners:
-            listener.close()
         for task in list(self._tasks):
             task.cancel()
 
@@ -171,8 +170,10 @@ class Gate:
         while True:
             try:
                 sock, _ = await loop.sock_accept(listener)
-            except OSError:
-                return
+            except OSError as error:
+                log.warning("the gate took no connection: %s", error)
+                await asyncio.sleep(_RETRY_S)
+                continue
             if self.connections >= _MAX_CONNECTIONS:
                 sock.close()
                 continue
@@ -189,10 +190,11 @@ class Gate:
             self.connections -= 1
             client.close()
 
-    def _start(self, work: "Awaitable[None]") -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 class _Answers(NamedTuple):

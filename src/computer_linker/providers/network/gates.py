@@ -25,7 +25,7 @@ from computer_linker.services import Services
 
 _PRESETS_S = 30.0
 _MAX_EVENTS = 1000
-"""Connections of one command that the history keeps one by one; further ones are counted in its last event."""
+"""Connections of one command that the history keeps one by one; of further ones, their number."""
 _PROXY_URL = f"http://{PROXY[0]}:{PROXY[1]}"
 _HERE = "localhost,127.0.0.1,::1"
 ENVIRONMENT = {
@@ -45,12 +45,12 @@ class CommandGate:
     """The gate of one command, from its planning to its end."""
 
     def __init__(self, gates: "Gates", scope: Scope, principal: Principal, program: str) -> None:
-        self._gates, self._scope, self._principal, self._program = gates, scope, principal, program
+        self._gates, self._scope = gates, scope
         self._reach = Reach(partial(gates.rules, scope.id), gates.own)
         self._gate = Gate(self._reach, self._report)
+        self._record = _Recorder(gates, scope, principal, program)
         self._resolver: Resolver | None = None
         self._refused: dict[str, str] = {}
-        self._events = 0
         self._inner: list[int] = []
         self.operation: str | None = None
         """The operation that the command belongs to."""
@@ -69,6 +69,7 @@ class CommandGate:
         """End its connections; called once the command has ended."""
         self._gates.inner.difference_update(self._inner)
         self._gate.close()
+        self._record.close(self.operation)
         if self._resolver is not None:
             self._resolver.close()
             self._resolver = None
@@ -92,9 +93,27 @@ class CommandGate:
         if passage.verdict == "refused":
             place = f"{passage.host}:{passage.port}" if passage.port else passage.host
             self._refused.setdefault(place, _refusal(place, passage, self._scope.id))
-        self._events += 1
-        if self._events <= _MAX_EVENTS:
-            self._gates.record(self._principal, self._scope.id, self.operation, facts_of(self._program, passage))
+        self._record(passage, self.operation)
+
+
+class _Recorder:
+    """Puts the connections of one program into the history; above a bound only their number."""
+
+    def __init__(self, gates: "Gates", scope: Scope, principal: Principal, program: str) -> None:
+        self._gates, self._scope, self._principal, self._program = gates, scope, principal, program
+        self._count = 0
+
+    def __call__(self, passage: Passage, operation: str | None = None) -> None:
+        self._count += 1
+        if self._count <= _MAX_EVENTS:
+            self._gates.record(self._principal, self._scope.id, operation, facts_of(self._program, passage))
+
+    def close(self, operation: str | None) -> None:
+        """Record how many were left out."""
+        if self._count > _MAX_EVENTS:
+            facts: dict[str, str | int | None] = {"program": self._program, "leftOut": self._count - _MAX_EVENTS}
+            self._gates.record(self._principal, self._scope.id, operation, facts)
+            self._count = 0
 
 
 class Gates:
@@ -121,10 +140,7 @@ class Gates:
     def for_browser(self, scope: Scope, principal: Principal) -> Gate:
         """The proxy of a browser: for the scope's hosts, or for all."""
 
-        def report(passage: Passage) -> None:
-            self.record(principal, scope.id, None, facts_of("browser", passage))
-
-        return Gate(Reach(partial(self.rules, scope.id), self.own), report)
+        return Gate(Reach(partial(self.rules, scope.id), self.own), _Recorder(self, scope, principal, "browser"))
 
     def rules(self, scope_id: str) -> Rules:
         """What the scope may reach by the config of this moment."""

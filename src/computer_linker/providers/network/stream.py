@@ -6,8 +6,9 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 
-_PIECE = 16_384
-_MAX_PIECE = 262_144
+_HEAD_PIECE = 8192
+_PIECE = 65_536
+_MAX_PIECE = 1_048_576
 IDLE_S = 300.0
 
 
@@ -41,7 +42,7 @@ class Stream:
 
     async def more(self) -> bool:
         """Read some bytes into `held`; False at the end."""
-        room = bytearray(_PIECE)
+        room = bytearray(_HEAD_PIECE)
         count = await self.read_into(memoryview(room))
         self.held += memoryview(room)[:count]
         return count > 0
@@ -81,6 +82,11 @@ class Stream:
             return False
         return False
 
+    def acknowledge(self) -> None:
+        """Acknowledge what comes next at once: a server that sends its head alone waits for that before the body."""
+        if hasattr(socket, "TCP_QUICKACK"):
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+
     def reset(self) -> None:
         """Close the connection so that the other side sees an error, not an end."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -91,7 +97,12 @@ class Stream:
 
 
 async def pour(
-    source: Stream, sink: Stream, count: int | None = None, counted: Callable[[int], None] = lambda _count: None
+    source: Stream,
+    sink: Stream,
+    count: int | None = None,
+    counted: Callable[[int], None] = lambda _count: None,
+    *,
+    idle_s: float | None = IDLE_S,
 ) -> None:
     """Send on `count` bytes, or all up to the end. Raises Ended when there are fewer."""
     left = count
@@ -102,7 +113,7 @@ async def pour(
         await sink.send(first)
     room = memoryview(bytearray(_PIECE))
     while left is None or left > 0:
-        async with asyncio.timeout(IDLE_S):
+        async with asyncio.timeout(idle_s):
             size = await source.read_into(room if left is None else room[:left])
         if size == 0:
             break
@@ -115,19 +126,41 @@ async def pour(
         raise Ended
 
 
-async def join(one: Stream, other: Stream, sent: Callable[[int], None], received: Callable[[int], None]) -> None:
-    """Pour in both directions until both have ended, or one has failed."""
+async def join(
+    one: Stream,
+    other: Stream,
+    sent: Callable[[int], None],
+    received: Callable[[int], None],
+    idle_s: float = IDLE_S,
+) -> None:
+    """Pour in both directions until both have ended, one has failed, or nothing has moved for long."""
 
     async def direction(source: Stream, sink: Stream, counted: Callable[[int], None]) -> None:
-        await pour(source, sink, None, counted)
+        await pour(source, sink, None, counted, idle_s=None)
         await sink.finish()
 
+    moved = 0
+
+    def counting(counted: Callable[[int], None]) -> Callable[[int], None]:
+        def count(size: int) -> None:
+            nonlocal moved
+            moved += size
+            counted(size)
+
+        return count
+
     both = [
-        asyncio.ensure_future(direction(one, other, sent)),
-        asyncio.ensure_future(direction(other, one, received)),
+        asyncio.ensure_future(direction(one, other, counting(sent))),
+        asyncio.ensure_future(direction(other, one, counting(received))),
     ]
     try:
-        await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
+        seen = -1
+        while seen != moved:
+            # One direction may be silent for hours while the other carries a large file.
+            seen = moved
+            done, pending = await asyncio.wait(both, timeout=idle_s, return_when=asyncio.FIRST_EXCEPTION)
+            if not pending or any(each.exception() for each in done):
+                break
     finally:
         for each in both:
             each.cancel()

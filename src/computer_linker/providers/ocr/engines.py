@@ -197,7 +197,8 @@ class RapidEngine:
 
 def with_large(again: list[Line], lines: list[Line]) -> list[Line]:
     """The lines, with the large ones, and what lies in them, as they were read again."""
-    large = [line for line in again if line.bounds.height > _LARGE / 2]
+    first = [line.bounds for line in lines if line.bounds.height > _LARGE]
+    large = [line for line in again if any(not line.bounds.intersection(bounds).is_empty for bounds in first)]
     kept = [line for line in lines if all(line.bounds.intersection(other.bounds).is_empty for other in large)]
     return kept + large
 

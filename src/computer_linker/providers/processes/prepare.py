@@ -213,6 +213,7 @@ class Preparation:
         except BaseException:
             if scanned.planting is not None:
                 scanned.planting.end(lambda: None)
+            scanned.release()
             _close(held)
             views.release()
             raise

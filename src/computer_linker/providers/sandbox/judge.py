@@ -53,7 +53,8 @@ class Judge:
         if not is_closed and self._denied is not None:
             is_closed = bool(self._denied.match("/".join(parts).casefold()))
         # The contents of a protected folder are closed with it.
-        protected = not self._rules.allow_protected and not self._is_inside and is_protected(parts)
+        is_trusted = is_protected(parts) or parts in self._rules.programs
+        protected = not self._rules.allow_protected and not self._is_inside and is_trusted
         if not is_closed and not protected:
             return _socket(entry)
         is_link = entry.is_symlink()

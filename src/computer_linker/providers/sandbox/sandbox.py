@@ -11,6 +11,7 @@ from typing import Self
 import anyio
 
 from computer_linker.computer.base import Computer
+from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.config.own_places import own_programs
 from computer_linker.config.runtime import state_inside
 from computer_linker.errors import ProviderUnavailable
@@ -58,6 +59,8 @@ class Scanned:
 
     masks: dict[Folder, Masks] = field(default_factory=dict)
     planting: Watch | None = None
+    release: Callable[[], None] = lambda: None
+    """Call it when the program has ended or is not started after all; `wrap` leaves that to the plan."""
 
 
 class Sandbox:
@@ -113,6 +116,15 @@ class Sandbox:
             return Scanned()
         # Landlock and no boundary close no names inside a root; there the scan only finds planted names.
         closes_names = boundary.kind not in ("landlock", "none")
+        folders = (*confinement.readable, *confinement.writable)
+        release = SHOWN.show([folder.path for folder in folders] if closes_names else ())
+        try:
+            return replace(await self._scan(confinement, boundary, closes_names), release=release)
+        except BaseException:
+            release()
+            raise
+
+    async def _scan(self, confinement: Confinement, boundary: Boundary, closes_names: bool) -> Scanned:
         planted = [
             folder for folder in confinement.writable if not folder.rules.allow_protected and folder.view is None
         ]
@@ -166,6 +178,7 @@ class Sandbox:
         """The plan and the environment that run exactly `argv` inside the boundary, by the result of `scan`."""
         plan, env = self._wrapped(argv, confinement, env, boundary, scanned, pty=pty)
         plan.planting = scanned.planting
+        plan.releases.append(scanned.release)
         return plan, env
 
     def _wrapped(

@@ -298,12 +298,11 @@ class Aiming:
             return None
         if there is None or there.pid is None or there.pid != aim.app.pid:
             return there or None
+        if there.title == aim.title or there.title not in _titles(aim.app):
+            # A menu or tooltip of the same application may belong to the aim; another of its windows does not.
+            return None
         own = await self.window(aim)
-        # A menu or tooltip of the same application may belong to the aim; another of its windows does not.
-        is_other = (
-            own is not None and there.id != own.id and there.title != aim.title and there.title in _titles(aim.app)
-        )
-        return there if is_other else None
+        return there if own is not None and there.id != own.id else None
 
     async def _application(self, app_id: str) -> Application | None:
         apps = await self.computer.accessibility.applications()

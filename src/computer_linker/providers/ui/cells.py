@@ -129,5 +129,7 @@ async def _shown(reader: Accessibility, cell: Element) -> str | None:
     if cell.parent is None:
         return await reader.text(cell.id)
     tree = await reader.tree(cell.parent, _BESIDE)
-    same = [one for one in tree.elements if (one.role, one.name, one.index) == (cell.role, cell.name, cell.index)]
+    named = [one for one in tree.elements if (one.role, one.name) == (cell.role, cell.name)]
+    # The index among the visible cells differs from that in the whole sheet, where names are unique.
+    same = named if len(named) == 1 else [one for one in named if one.index == cell.index]
     return await reader.text(same[0].id if same else cell.id)

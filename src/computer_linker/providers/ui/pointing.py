@@ -33,6 +33,7 @@ _PRESSES = (
 _AROUND = 300
 _UNFOLD_S = 1.0
 _LEAVE_OPEN = frozenset({"chromium", "qt"})
+_SEVERAL_PROCESSES = frozenset({"chromium", "gecko"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Click:
 async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
     """Click the aim. GTK 3 gets pointer events: an accessibility action that opens a dialog freezes the application."""
     refuse_disabled(aim)
+    watch.is_late = aim.app is not None and aim.app.toolkit.lower() in _SEVERAL_PROCESSES
     await _unfolded(aiming, aim)
     number = await _press_action(aiming, aim) if how.is_plain else None
     if number is not None and aim.element is not None:

@@ -19,7 +19,7 @@ Key = tuple[str, str]
 _KEPT = 2_000
 _AREAS = 64
 _BETWEEN_S = 20.0
-_LATE_S = 1.5
+LATE_S = 1.5
 """For this long after an act, a change may still be its effect."""
 _APART_S = 0.25
 _OFTEN = 2
@@ -71,7 +71,7 @@ class Restless:
                 return None
         if ear.ends is not None:
             ear.ends.cancel()
-        quiet_from = ear.acted_at + _LATE_S
+        quiet_from = ear.acted_at + LATE_S
         if ear.acted_at:
             self._quiet_s += max(0.0, time.monotonic() - quiet_from)
         self.saw(change for change in ear.changes.taken() if change.at > quiet_from)
@@ -85,6 +85,11 @@ class Restless:
         elif ear is not None:
             ear.acted_at = time.monotonic()
             ear.ends = asyncio.get_running_loop().call_later(_BETWEEN_S, self._end, computer)
+
+    def acted_within(self, computer: Computer, seconds: float) -> bool:
+        """True when the previous act here ended less than this long ago."""
+        ear = self._ears.get(computer)
+        return ear is not None and time.monotonic() - ear.acted_at < seconds
 
     def saw(self, changes: Iterable[Change]) -> None:
         """Learn changes that no act caused. A single one is ignored; repeated ones make an element restless."""

@@ -18,7 +18,7 @@ from computer_linker.model.geometry import Rect
 from computer_linker.providers.ui.canvas import Canvas
 from computer_linker.providers.ui.key_evidence import Evidence
 from computer_linker.providers.ui.presses import ENTRIES
-from computer_linker.providers.ui.restless import Key, Restless, key_of
+from computer_linker.providers.ui.restless import LATE_S, Key, Restless, key_of
 from computer_linker.providers.ui.roles import TEXTS
 
 SETTLE_S = 0.8
@@ -30,6 +30,8 @@ CALM_S = 2.2
 _BURST_S = 0.5
 """Changes of one element within this time count as one."""
 _POLL_S = 0.1
+_QUIET_S = 0.2
+_LATEST_S = 1.0
 _STALL_S = 0.25
 """An application that takes longer than this to answer is busy."""
 _WINDOWS = frozenset("frame dialog window alert".split())
@@ -74,6 +76,8 @@ class Witness:
     canvas: Canvas | None = None
     must_show: bool = False
     """Whether the act cannot have an effect that shows nowhere, as a turn of the wheel."""
+    is_late: bool = False
+    """Whether the application shows effects from another process than the one that answers, as browsers do."""
     was_scrolled: bool = False
     """Whether the element was scrolled into view for the act; it may be scrolled out of it again."""
     evidence: Evidence | None = None
@@ -99,6 +103,8 @@ class Witness:
         if self.changes is not None and app is not None:
             # Once it answers, it has registered the listener; before that it sends no events.
             await self._answers(1.0)
+        if self.is_late and self.changes is not None and self.restless.acted_within(self.computer, LATE_S):
+            await _until_quiet(self.changes)
         self.canvas = Canvas(self.computer, self.restless, area)
         await self.canvas.begin()
         if self.changes is not None:
@@ -265,6 +271,13 @@ class Witness:
             await anyio.sleep(seconds)
         else:
             await self.changes.wait(seconds)
+
+
+async def _until_quiet(changes: Changes) -> None:
+    """Wait until no event has come for a moment: what comes late belongs to the act before, perhaps of another client."""
+    deadline = time.monotonic() + _LATEST_S
+    while time.monotonic() < deadline and await changes.wait(_QUIET_S):
+        changes.taken()
 
 
 @asynccontextmanager

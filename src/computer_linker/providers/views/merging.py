@@ -1,5 +1,6 @@
 """Text that a view and the folder both changed: what it was before either, and the merge of both."""
 
+import contextlib
 import os
 import secrets
 import stat
@@ -15,6 +16,7 @@ from computer_linker.providers.views.changes import Entry, Parts, ViewChange, as
 _MAX_BASES = 5000
 _MAX_STORED = 64 << 20
 _MERGE_S = 2.0
+_ANY_TIME = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,20 @@ def remember(store: int, lower: int, changes: Iterable[ViewChange], base_ns: int
         os.close(folder)
 
 
+def rebase(store: int, lower: int, kept: Iterable[ViewChange]) -> None:
+    """Store what was just put in place as what the programs of the view see from now on."""
+    folder = open_folder(store, "base")
+    try:
+        for change in kept:
+            name = name_of(change.parts)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            if change.after is not None and change.after.kind == "file" and change.after.size <= MAX_BYTES:
+                _store(folder, name, lower, change.parts, base_ns=_ANY_TIME)
+    finally:
+        os.close(folder)
+
+
 def _store(folder: int, name: str, lower: int, parts: Parts, base_ns: int) -> None:
     found = _read(lower, parts)
     if found is None or found[1].changed_ns > base_ns:
@@ -57,7 +73,9 @@ def _store(folder: int, name: str, lower: int, parts: Parts, base_ns: int) -> No
     opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     with os.fdopen(opened, "wb") as file:
         file.write(content)
-        os.fchmod(file.fileno(), entry.mode & 0o777 | 0o400)
+        file.flush()
+        os.fchmod(file.fileno(), entry.mode)
+        os.utime(file.fileno(), ns=(entry.modified_ns, entry.modified_ns))
     # Whole or absent: a part of a text would be merged as if the rest had been removed.
     os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
 
@@ -81,6 +99,26 @@ def merge(store: int, upper: int, lower: int, change: ViewChange) -> MergedText 
     if content is None:
         return None
     return MergedText(content, before.mode if base[1].mode == after.mode else after.mode)
+
+
+def is_as_it_was(store: int, lower: int, change: ViewChange) -> bool:
+    """True for a file with a newer change time whose content and mode are those that the program saw.
+
+    A hard link of it changes its change time too, such as the undo journal's.
+    """
+    before = change.before
+    if before is None or before.kind != "file" or before.size > MAX_BYTES:
+        return False
+    parts = change.source or change.parts
+    folder = open_folder(store, "base")
+    try:
+        base = _read(folder, (name_of(parts),))
+    finally:
+        os.close(folder)
+    theirs = None if base is None else _read(lower, parts)
+    if base is None or theirs is None:
+        return False
+    return base[0] == theirs[0] and base[1].mode == theirs[1].mode and base[1].modified_ns == theirs[1].modified_ns
 
 
 def name_of(parts: Parts) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from computer_linker.changes.difference import MAX_BYTES, diff_lines, unified
@@ -25,7 +25,7 @@ from computer_linker.providers.views.changes import (
     open_parent,
 )
 from computer_linker.providers.views.copying import CopyComparison, Skips
-from computer_linker.providers.views.merging import MergedText, merge, remember
+from computer_linker.providers.views.merging import MergedText, is_as_it_was, merge, rebase, remember
 from computer_linker.providers.views.store import View, Views
 
 _DIFF_S = 2.0
@@ -111,7 +111,16 @@ class ViewReader:
     def changes(self) -> list[tuple[RootedPath, ViewChange]]:
         """Every change with its path in the scope."""
         with self.opened() as roots:
-            return [(each.root.child(*change.parts), change) for each in roots for change in self._compared(each)]
+            return [(each.root.child(*change.parts), change) for each in roots for change in self._judged(each)]
+
+    def _judged(self, place: OpenRoot) -> list[ViewChange]:
+        """The changes of one root; a conflict only where the folder really has something else."""
+        return [
+            replace(change, is_conflict=False)
+            if change.is_conflict and is_as_it_was(place.store, place.lower, change)
+            else change
+            for change in self._compared(place)
+        ]
 
     def _compared(self, place: OpenRoot) -> list[ViewChange]:
         view = self.view
@@ -126,6 +135,12 @@ class ViewReader:
             for each in roots:
                 mine = (change for path, change in changes if path.root == each.root.root)
                 remember(each.store, each.lower, mine, self.view.base_ns)
+
+    def rebase(self, kept: list[tuple[RootedPath, ViewChange]]) -> None:
+        """Store the kept texts as what further programs of the view start from."""
+        with self.opened() as roots:
+            for each in roots:
+                rebase(each.store, each.lower, (change for path, change in kept if path.root == each.root.root))
 
     def merges(self, changes: list[tuple[RootedPath, ViewChange]]) -> dict[RootedPath, MergedText]:
         """The texts that both sides changed and that can be merged."""

@@ -23,6 +23,12 @@ _FLAGS = {
     "codex": "codex:run",
     "screen": "screen:capture",
 }
+_SAFETY = {
+    "path-enforced": "workspace-path-enforced",
+    "scoped-metadata": "workspace-scoped-metadata",
+    "sandboxed": "workspace-cwd-only",
+}
+"""The boundaries as older clients name them. A command starts in the workspace; each result names what else holds it."""
 _EVERYTHING = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 CONTRACT = {
     "request": ["scope", "op", "target", "input", "options", "confirm"],
@@ -63,9 +69,9 @@ class Compatibility:
         if not reply.envelope.get("ok", True):
             return reply
         info = reply.envelope
-        readiness: dict[str, dict[str, Any]] = {}
+        readiness: dict[str, dict[str, Any]] = {"required": {}, "recommended": {}, "optional": {}}
         for name, tool in info["tools"].items():
-            readiness.setdefault(tool.get("need", "optional"), {})[name] = tool
+            readiness[tool["need"]][name] = tool
         return Reply(
             {
                 **info,
@@ -74,7 +80,14 @@ class Compatibility:
                 "toolReadiness": readiness,
                 "computerOperationContract": CONTRACT,
                 "computerOperationRegistry": info["operations"],
-                "operationSafety": [{"operation": op["name"], "boundary": op["boundary"]} for op in info["operations"]],
+                "operationSafety": [
+                    {
+                        "operation": op["name"],
+                        "boundary": op["boundary"],
+                        "safety": _SAFETY.get(op["boundary"], "mixed"),
+                    }
+                    for op in info["operations"]
+                ],
             }
         )
 

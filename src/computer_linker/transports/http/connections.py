@@ -14,6 +14,8 @@ from computer_linker.transports.tcp_entrance import TcpEntrance
 MAX_CONNECTIONS = 512
 MAX_WITH_NEW = 768
 """Above the first bound only connections that have been silent for a while are closed, above this one any."""
+MAX_KEPT = 384
+"""Above this many, an answer announces that its connection closes: a client must not find a kept one gone at its next request."""
 _MAX_REFUSED = 64
 _HEADERS_DEADLINE_S = 10.0
 _READER_DEADLINE_S = 60.0
@@ -159,6 +161,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if (fault := _two_readings(self.url, self.parser.get_http_version(), self.headers)) is not None:
             raise httptools.HttpParserError(fault)
         super().on_headers_complete()
+        if type(self).open_count > MAX_KEPT:
+            self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
 
     def on_body(self, body: bytes) -> None:
         self._body_size += len(body)

@@ -16,7 +16,7 @@ from computer_linker.model.request_id import id_of, request_id_of
 from computer_linker.transports.http.body import Receive, Scope, Send, answer_empty, answer_json, read_body, replayed
 from computer_linker.transports.http.event_stream import Streams
 from computer_linker.transports.http.guards import MAX_BODY, Headers, NeedsGrant, check_body_headers
-from computer_linker.transports.http.sessions import Session, Sessions, link, renamed, unlink
+from computer_linker.transports.http.sessions import Session, Sessions, link, note_opening, renamed, unlink
 from computer_linker.transports.mcp.dialog import ask_by_result, can_ask
 from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, fault_of
 from computer_linker.transports.mcp.handshake import MODERN_VERSION
@@ -186,6 +186,7 @@ class McpEndpoint:
         for old in gone:
             if old.sdk_id is not None:
                 await unlink(old, (await self._started()).handle_request, request.scope)
+        await note_opening(self._fast_path.tools, request.who, session_id, negotiated)
         return [(b"mcp-session-id", session_id)]
 
     def _check_grant(self, message: Any, who: Principal) -> None:
@@ -318,6 +319,7 @@ class McpEndpoint:
                         negotiated = Negotiated(asked=asked)
                         self._fast_path.answer(message, negotiated)
                         self._sessions.open(Session(who.id, negotiated, sdk_id=value), value)
+                        await note_opening(self._fast_path.tools, who, value, negotiated)
             await send(event)
 
         return noting

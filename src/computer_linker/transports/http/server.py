@@ -1,7 +1,6 @@
 """The HTTP server: one plain ASGI function, so that the order of the guards is visible in one place."""
 
 import asyncio
-import hashlib
 import socket
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -41,6 +40,7 @@ from computer_linker.transports.http.listener import TunnelListener, bind, serve
 from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
 from computer_linker.transports.http.own_address import EVERY, at_own_address, base_for_others, for_this_machine
+from computer_linker.transports.http.sessions import session_label
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.tools import Introspection, Tools
 from computer_linker.transports.refusals import Guesses, RefusalNotes
@@ -212,7 +212,10 @@ class HttpServer:
         if proven is None:
             await self._refuse(peer, headers, send, base)
             return
-        who = _principal(proven, headers, self._connection(scope, peer, is_local=is_local), is_local=is_local)
+        # A session is opened at /mcp alone; elsewhere the header would be a conversation of the caller's own making.
+        session = headers.get(b"mcp-session-id") if path == "/mcp" else None
+        connection = self._connection(scope, peer, is_local=is_local)
+        who = _principal(proven, headers, session, connection, is_local=is_local)
         if self._dispatcher.sessions.is_ended(who):
             # The protocol: a client whose session is gone begins a new one, if its credential still counts.
             await answer_json(send, 404, {"error": "The owner of this computer has ended this session."})
@@ -313,13 +316,13 @@ class HttpServer:
         await answer_json(send, 401, {"error": "A valid credential is needed."}, challenge)
 
 
-def _principal(proven: Proven, headers: Headers, connection: str, *, is_local: bool) -> Principal:
-    session = headers.get(b"mcp-session-id")
-    # A digest: the session id itself is a handle, and handles are not stored in the history.
+def _principal(
+    proven: Proven, headers: Headers, session: bytes | None, connection: str, *, is_local: bool
+) -> Principal:
     if session is None and proven.proof == "oauth":
         # An OAuth client has a credential of its own, so it is one session by itself.
         session = proven.id.encode()
-    label = f"http-{hashlib.sha256(session).hexdigest()[:16]}" if session else NO_SESSION
+    label = session_label(session) if session else NO_SESSION
     agent = headers.get(b"user-agent", b"").decode("latin-1")[:80] or None
     given = None if is_local else headers.get(b"cf-ray") or headers.get(b"x-request-id")
     request = None if given is None else given.decode("latin-1")[:64]

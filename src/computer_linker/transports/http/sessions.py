@@ -1,10 +1,11 @@
 """Sessions of the handshake era: opened here, and opened at the SDK's manager once one needs the SDK."""
 
 import asyncio
+import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_core import to_json
@@ -12,6 +13,7 @@ from pydantic_core import to_json
 from computer_linker.model.principal import Principal
 from computer_linker.transports.http.body import Scope, Send
 from computer_linker.transports.mcp.fast_path import Negotiated
+from computer_linker.transports.mcp.tools import Tools
 
 Handle = Callable[[Any, Any, Any], Awaitable[None]]
 """The SDK's manager, as an ASGI application."""
@@ -64,6 +66,17 @@ class Sessions:
     def close(self, session_id: bytes) -> None:
         """Forget it."""
         self._known.pop(session_id, None)
+
+
+def session_label(session_id: bytes) -> str:
+    """The session as the history names it: a digest, since the id itself is a handle, and handles are not stored there."""
+    return f"http-{hashlib.sha256(session_id).hexdigest()[:16]}"
+
+
+async def note_opening(tools: Tools, who: Principal, session_id: bytes, negotiated: Negotiated) -> None:
+    """Record the opening of a session under the name its requests will have."""
+    named = replace(who, session=session_label(session_id), client=negotiated.client or who.client)
+    await tools.opened(named, negotiated.version or "")
 
 
 async def link(session: Session, handle: Handle, scope: Scope) -> bytes:

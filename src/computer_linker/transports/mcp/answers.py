@@ -32,8 +32,9 @@ def rendered(
         return members, {META_ENVELOPE: {**envelope_meta(reply.envelope), "truncated": True}} if will_cut else {}
     text = tools.text(call.name, reply.envelope, call.arguments.get("target")).encode("utf-8", "replace")
     meta = {META_ENVELOPE: envelope_meta(reply.envelope)}
-    if cut is not None and len(text) > cut:
-        whole, text = text, fit(text, cut, _reading_on(reply.envelope))
+    most_lines = negotiated.profile.most_lines
+    if cut is not None and (len(text) > cut or (most_lines is not None and text.count(b"\n") >= most_lines)):
+        whole, text = text, fit(text, cut, _reading_on(reply.envelope), most_lines)
         tools.keep(reply.envelope, who, whole)
         meta[META_ENVELOPE]["truncated"] = True
     return model_json(reply, text), meta

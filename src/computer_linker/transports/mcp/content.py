@@ -56,14 +56,18 @@ def envelope_meta(envelope: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def fit(text: bytes, cut: int, how_to_go_on: Callable[[int], str]) -> bytes:
+def fit(text: bytes, cut: int, how_to_go_on: Callable[[int], str], most_lines: int | None = None) -> bytes:
     """The start and the end of a text that is longer than the cut, and between them how to read what was left out."""
-    if len(text) <= cut:
+    if len(text) <= cut and (most_lines is None or text.count(b"\n") < most_lines):
         return text
     note = how_to_go_on(len(text)).encode()
     room = max(0, cut - len(note) - 80)
     head = _to_line_end(text[: room * 3 // 4].decode("utf-8", "ignore").encode())
-    tail = text[len(text) - room // 4 :].decode("utf-8", "ignore").encode()
+    if most_lines is not None:
+        head = b"".join(head.splitlines(keepends=True)[: (most_lines - 4) * 3 // 4])
+    tail = _from_line_start(text[max(len(head), len(text) - room // 4) :].decode("utf-8", "ignore").encode())
+    if most_lines is not None:
+        tail = b"".join(tail.splitlines(keepends=True)[-((most_lines - 4) // 4) :])
     left_out = len(text) - len(head) - len(tail)
     middle = f"\n[{left_out} bytes left out. {how_to_go_on(len(head))}]\n"
     return head + middle.encode() + tail
@@ -73,6 +77,12 @@ def _to_line_end(text: bytes) -> bytes:
     """The text up to its last whole line, unless that would leave out much."""
     end = text.rfind(b"\n") + 1
     return text[:end] if end > len(text) // 2 else text
+
+
+def _from_line_start(text: bytes) -> bytes:
+    """The text from its first whole line on, unless that would leave out much."""
+    start = text.find(b"\n") + 1
+    return text[start:] if start < len(text) // 2 else text
 
 
 def _image(attachment: Attachment) -> bytes:

@@ -114,6 +114,13 @@ class FastPath(Opening):
         """Note the client of a 2026-07-28 request, each of which carries it."""
         self.is_modern(message.get("params"), negotiated)
 
+    def note(self, message: dict[str, Any], negotiated: Negotiated) -> None:
+        """Note the client of an opening request that was answered elsewhere."""
+        if message.get("method") == "initialize":
+            self.answer(message, negotiated)
+        else:
+            self.meet(message, negotiated)
+
     def is_absent(self, message: dict[str, Any], negotiated: Negotiated) -> bool:
         """True for a well-formed request to a method this server does not have."""
         if message.get("method") not in _ABSENT:

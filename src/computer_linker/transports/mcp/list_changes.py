@@ -32,6 +32,10 @@ class ListChanges:
         self._compared: Config | None = None
         self._listeners: dict[object, _Listener] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self.has_clients = asyncio.Event()
+        """Set from the first client on."""
+        self._are_tools_known = False
+        self._waiting: list[Callable[[], None]] = []
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -41,6 +45,7 @@ class ListChanges:
     def watched(self, who: Callable[[], Principal], notify: Callable[[], None]) -> Iterator[None]:
         """Call `notify` each time the scopes that this client sees, or their capabilities, have changed."""
         key = object()
+        self.has_clients.set()
         self._listeners[key] = _Listener(who, notify, self._seen(who()))
         self._look_later()
         try:
@@ -51,9 +56,18 @@ class ListChanges:
                 self._timer.cancel()
                 self._timer = None
 
-    @property
-    def listeners(self) -> int:
-        return len(self._listeners)
+    def when_tools_are_known(self, compare: Callable[[], None]) -> None:
+        """Call it once the tools can be listed without a wait: the list names operations, which are imported after the start."""
+        if self._are_tools_known:
+            compare()
+        else:
+            self._waiting.append(compare)
+
+    def tools_are_known(self) -> None:
+        """Run what waits for the list of tools."""
+        self._are_tools_known = True
+        while self._waiting:
+            self._waiting.pop()()
 
     def _seen(self, who: Principal) -> Seen | None:
         try:

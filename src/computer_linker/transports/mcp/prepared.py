@@ -1,10 +1,12 @@
 """Writes the answers that open a connection to a file, from which the stdio shim answers while a service starts."""
 
+import json
 import os
 from pathlib import Path
 
 from pydantic_core import to_json
 
+import computer_linker
 from computer_linker.transports.mcp.early import FILE_NAME
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.handshake import HANDSHAKE_VERSIONS
@@ -13,6 +15,20 @@ from computer_linker.transports.mcp.profiles import PROFILES, UNKNOWN, Profile, 
 _SURFACES = ("default", "split")
 """The surfaces whose lists are short; a client with another one waits for the service."""
 _RENDERS: tuple[Render, ...] = ("json", "model")
+
+
+def is_current(home: Path) -> bool:
+    """True when the file was written by this very source, so that nothing has to be imported to compare it."""
+    try:
+        return bool(json.loads((home / FILE_NAME).read_bytes())["stamp"] == stamp())
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def stamp() -> str:
+    """The newest change and the number of the package's source files."""
+    times = [entry.stat().st_mtime_ns for entry in Path(computer_linker.__file__).parent.rglob("*.py")]
+    return f"{max(times)}-{len(times)}"
 
 
 def prepared(fast_path: FastPath) -> bytes:
@@ -26,6 +42,7 @@ def prepared(fast_path: FastPath) -> bytes:
     rows = [(name, profile.render, _size(profile)) for profile in PROFILES for name in profile.names]
     return to_json(
         {
+            "stamp": stamp(),
             "profiles": rows,
             "initialize": {version: fast_path.initialized(version).decode() for version in HANDSHAKE_VERSIONS},
             "discover": fast_path.discovered().decode(),

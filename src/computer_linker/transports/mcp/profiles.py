@@ -26,6 +26,8 @@ class Profile:
     render: Render = "json"
     cut: int | None = None
     """The bytes of one answer that reach its model whole; it cuts or sets aside what is longer."""
+    most_lines: int | None = None
+    """The lines of one answer that reach its model, where that is bounded too."""
     error_cut: int | None = None
     """The same of a failed call, where that is less."""
     declares_size: bool = False
@@ -38,13 +40,22 @@ class Profile:
 
 
 UNKNOWN = Profile("")
-# Cuts: measured with Codex 0.166 and Claude Code 2.1.325, documented for Gemini CLI and opencode. The others document none;
-# theirs is what the documented ones have in common.
+# Cuts: measured with Codex 0.166, Claude Code 2.1.325, Gemini CLI 0.61 (40,000 characters) and opencode 1.18.33 (2,000 lines or
+# 50 KB). Assumed for Cursor, VS Code, ChatGPT and Claude Desktop, which cannot be run unattended here: the smallest measured page
+# size of the large ones.
 PROFILES = (
-    Profile("Claude Code", ("claude-code",), "model", 48_000, 10_000, declares_size=True, wants_read_only_tool=True),
+    Profile(
+        "Claude Code",
+        ("claude-code",),
+        "model",
+        48_000,
+        error_cut=10_000,
+        declares_size=True,
+        wants_read_only_tool=True,
+    ),
     Profile("Codex", ("codex",), "model", 10_000, wants_read_only_tool=True),
     Profile("Gemini CLI", ("gemini-cli", "gemini cli"), "model", 38_000),
-    Profile("opencode", ("opencode",), "model", 48_000),
+    Profile("opencode", ("opencode",), "model", 48_000, most_lines=1_990),
     Profile("Cursor", ("cursor",), "model", 38_000),
     Profile("VS Code", ("visual studio code", "vscode"), "model", 38_000, wants_read_only_tool=True),
     Profile("ChatGPT", ("openai-mcp", "chatgpt"), "model", 38_000, wants_read_only_tool=True),

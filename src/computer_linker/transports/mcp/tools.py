@@ -3,6 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Protocol
 
 from pydantic_core import to_json
@@ -69,11 +70,15 @@ class Tools:
         self._texts: dict[str, Text] = {}
         self._operations: dict[str, str] = {}
         """The operation of each tool that runs only one."""
-        self.listed: list[dict[str, Any]] = []
+        self._defined: list[dict[str, Any]] = []
         self._run: dict[str, Run] = {}
         self.always_structured: set[str] = set()
         """Tools with an output schema: clients refuse their results without structured content."""
         self._build()
+
+    async def opened(self, who: Principal, protocol: str) -> None:
+        """Record the opening of a client's session."""
+        await self._dispatcher.note_opening(who, protocol)
 
     @property
     def list_changes(self) -> ListChanges:
@@ -90,6 +95,11 @@ class Tools:
         if surface not in self._others:
             self._others[surface] = Tools(self._dispatcher, self._introspection, surface)
         return self._others[surface]
+
+    @cached_property
+    def listed(self) -> list[dict[str, Any]]:
+        """The definitions; a description that names operations is made here, for it imports them."""
+        return [{name: part() if callable(part) else part for name, part in tool.items()} for tool in self._defined]
 
     def listing(self, render: Render, profile: Profile) -> bytes:
         """The list of tools as JSON: with output schemas only where results have structured content."""
@@ -174,7 +184,7 @@ class Tools:
             self._add(
                 "computer_operation",
                 "Computer operation",
-                self._operation_text(),
+                self._operation_text,
                 operation_input(),
                 self._dispatcher.call_wire,
             )
@@ -211,7 +221,7 @@ class Tools:
         self,
         name: str,
         title: str,
-        description: str,
+        description: str | Callable[[], str],
         schema: dict[str, Any],
         run: Run,
         *,
@@ -235,7 +245,7 @@ class Tools:
         if output is not None:
             tool["outputSchema"] = output
             self.always_structured.add(name)
-        self.listed.append(tool)
+        self._defined.append(tool)
         self._run[name], self._texts[name] = run, text
 
     def _add_expanded(self, operation: Operation) -> None:
@@ -271,7 +281,7 @@ class Tools:
         if operation is None:
             return await self._dispatcher.call_wire(arguments, principal, report, ask)
         if not _observes(operation):
-            error = PermissionDenied(f"{name} changes something. computer_observe runs only operations that observe.")
+            error = PermissionDenied(f"{name} can change something: call it with computer_operation.")
             return await self._dispatcher.refuse(arguments, principal, error)
         return await self._dispatcher.call_wire(arguments, principal, report, ask)
 
@@ -308,6 +318,8 @@ def check_arguments(arguments: Any) -> dict[str, Any]:
     return arguments
 
 
+_SHOWN: dict[str, str] = {}
+"""Descriptions of operations as text, which are constant."""
 _META_SIZE = "anthropic/maxResultSizeChars"
 _RUNS_ANY = frozenset({"computer_operation", "computer_observe"})
 _INSTANT_PARTS = frozenset({"identity", "platform", "service", "policy", "exposure"})
@@ -327,17 +339,21 @@ def _scopes_shown(scopes: Any) -> str:
 
 def _operations_shown(operations: Any) -> str:
     """Each operation with its signature, its purpose, what its fields mean, and an example."""
-    lines: list[str] = []
     for op in operations:
-        lines += [op["signature"], op["summary"]]
-        for part in ("input", "options"):
-            fields = fields_of(op[part]).items()
-            lines += [
-                f"{part}.{name}: {type_name(field)}. {field.get('description', '')}".rstrip() for name, field in fields
-            ]
-        request = {name: value for name, value in op["example"].items() if name != "title"}
-        lines += [f"example: {to_json({'op': op['name'], **request}).decode()}", ""]
-    return "\n".join(lines)
+        if op["name"] not in _SHOWN:
+            _SHOWN[op["name"]] = _operation_shown(op)
+    return "\n".join(_SHOWN[op["name"]] for op in operations)
+
+
+def _operation_shown(op: dict[str, Any]) -> str:
+    lines = [op["signature"], op["summary"]]
+    for part in ("input", "options"):
+        fields = fields_of(op[part]).items()
+        lines += [
+            f"{part}.{name}: {type_name(field)}. {field.get('description', '')}".rstrip() for name, field in fields
+        ]
+    request = {name: value for name, value in op["example"].items() if name != "title"}
+    return "\n".join([*lines, f"example: {to_json({'op': op['name'], **request}).decode()}", ""])
 
 
 def _signatures_shown(signatures: Any) -> str:

@@ -7,6 +7,7 @@ client takes (see the decision record on the fast path).
 import asyncio
 import logging
 import os
+import select
 from binascii import crc32
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -28,13 +29,12 @@ from computer_linker.transports.mcp.offers import OfferRefused
 from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested
 from computer_linker.transports.mcp.progress import Rising
 from computer_linker.transports.mcp.sdk import SdkSession
+from computer_linker.transports.mcp.session_note import SessionNote
 
 log = logging.getLogger(__name__)
 
-MAX_LINE = 16 * 1024 * 1024
-_READ_SIZE = 256 * 1024
-_WRITE_SIZE = 1024 * 1024
-_OUT_LIMIT = 16 * 1024 * 1024
+MAX_LINE = _OUT_LIMIT = 16 * 1024 * 1024
+_READ_SIZE, _WRITE_SIZE = 256 * 1024, 1024 * 1024
 _MAX_UNDER_WAY = 256
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
@@ -51,13 +51,11 @@ class Wire:
         asked: Requested = NOTHING_ASKED,
     ) -> None:
         """`descriptors` are those to read from and to write to; `asked` is what the client's environment chose."""
-        self._fast_path = fast_path
-        self._principal = principal
+        self._fast_path, self._principal = fast_path, principal
         self._read_fd, self._write_fd = descriptors
         self._loop = asyncio.get_running_loop()
         self._negotiated = Negotiated(asked=asked)
-        self._pending = bytearray()
-        self._out = bytearray()
+        self._pending, self._out = bytearray(), bytearray()
         self._running: dict[str | int, asyncio.Task[None]] = {}
         self._scopes: dict[str | int, anyio.CancelScope] = {}
         self._sending: Literal["idle", "soon", "waiting", "never"] = "idle"
@@ -66,6 +64,7 @@ class Wire:
         self._closed = self._loop.create_future()
         self._reading = False
         self._who: Principal | None = None
+        self._opening = SessionNote(fast_path.tools, self.principal)
         self._subscriptions = Subscriptions(self._send)
 
     async def serve(self, begun: Begun | None = None) -> None:
@@ -84,11 +83,16 @@ class Wire:
     def _go_on(self, begun: Begun) -> None:
         for line in begun.answered.split(b"\n")[:-1]:
             with suppress(NotJson, InvalidRequest):
-                self._fast_path.answer(read_json(line), self._negotiated)
-        if begun.digest not in (0, crc32(self._fast_path.listed(self._negotiated))):
-            self._subscriptions.tools_outdated(is_modern=self._negotiated.era == "modern")
+                self._fast_path.note(read_json(line), self._negotiated)
+        self._opening.note(self._negotiated)
+        if begun.digest:
+            self._fast_path.tools.list_changes.when_tools_are_known(lambda: self._compare(begun.digest))
         if begun.waiting:
             self._received(begun.waiting)
+
+    def _compare(self, digest: int) -> None:
+        if digest != crc32(self._fast_path.listed(self._negotiated)):
+            self._subscriptions.tools_outdated(is_modern=self._negotiated.era == "modern")
 
     def _outdated(self) -> None:
         self._subscriptions.resources_changed(is_modern=self._negotiated.era != "handshake")
@@ -128,9 +132,8 @@ class Wire:
         self._pending += data
         if b"\n" not in data:
             if len(self._pending) > MAX_LINE:
-                self._error(
-                    first_id_of(bytes(self._pending)), INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes."
-                )
+                first = first_id_of(bytes(self._pending))
+                self._error(first, INVALID_REQUEST, f"A message is at most {MAX_LINE} bytes.")
                 self._close()
             return
         *lines, rest = bytes(self._pending).split(b"\n")
@@ -169,6 +172,7 @@ class Wire:
             return
         if "id" in message and "method" in message:
             self._request(message)
+            self._opening.note(self._negotiated)
         else:
             self._notification(message)
 
@@ -380,8 +384,6 @@ class Wire:
         self._stop_sending()
 
     def _out_is_open(self) -> bool:
-        import select
-
         poller = select.poll()
         poller.register(self._write_fd, 0)
         return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))

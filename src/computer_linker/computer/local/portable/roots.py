@@ -68,7 +68,7 @@ class Roots:
                 raise NotFound("The scope's root is not a folder.") from error
             raise fault(error, "The scope's folder") from error
         now = os.fstat(descriptor)
-        real = _place_of(descriptor, path)
+        real = place_of(descriptor, path)
         # A folder recreated at the same path is the owner's; a name that now resolves elsewhere may be an attacker's. The config
         # contains resolved paths, so one with a link in it has changed since it was read.
         expected = before.real if before is not None else path.rstrip("/") if self._state is not None else real
@@ -91,7 +91,7 @@ class Roots:
         return None if inside is None else Path(inside).parts
 
 
-def _place_of(descriptor: int, path: str) -> str:
+def place_of(descriptor: int, path: str) -> str:
     """The real path of the opened folder from the kernel; systems without /proc resolve its path again."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")

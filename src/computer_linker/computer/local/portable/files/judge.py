@@ -44,6 +44,11 @@ def may_copy(path: RootedPath, destination: RootedPath, root: Root, below: Parts
     return True
 
 
+def is_closed(path: RootedPath, below: Parts) -> bool:
+    """True for an entry of a folder that is closed to programs."""
+    return any(_standing((*path.parts, *below), path.rules))
+
+
 def _standing(parts: Parts, rules: PathRules) -> tuple[bool, bool]:
     sensitive = not rules.allow_sensitive and is_sensitive(parts)
     protected = not rules.allow_protected and is_protected(parts)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 
 from computer_linker.computer.facets.files import Changed, Copy, MakeFolder, Mark, Move, Stat
-from computer_linker.computer.local.portable.files.judge import may_copy, may_move
+from computer_linker.computer.local.portable.files.judge import is_closed, may_copy, may_move
 from computer_linker.computer.local.portable.files.keep import (
     drop_kept,
     keep_file,
@@ -128,10 +128,11 @@ class StagedMove(Staged):
                 f"{self.change.path.shown} was changed by something else just now.", path=self.change.path.shown
             )
         source, place = self.source, self.place
-        if self.over is None:
-            rename_new(source.folder, source.name, place.folder, place.name)
-        else:
-            os.rename(source.name, place.name, src_dir_fd=source.folder, dst_dir_fd=place.folder)
+        with self.unseen():
+            if self.over is None:
+                rename_new(source.folder, source.name, place.folder, place.name)
+            else:
+                os.rename(source.name, place.name, src_dir_fd=source.folder, dst_dir_fd=place.folder)
         self.is_in_place = True
         now = place.stat()
         is_there = now is not None and self.before is not None and now.inode == self.before.inode
@@ -164,11 +165,16 @@ class StagedMove(Staged):
         source, place = self.source, self.place
         refuse_held(source.path, "moved")
         root = self.area.opener.roots.hold(source.path.root)
+        # Under another name in the same folder, the mounts that close names in it still do.
+        stays = source.path.root == place.path.root and source.path.parts[:-1] == place.path.parts[:-1]
+
+        def judge(below: tuple[str, ...], _: bool) -> bool:
+            self.holds_closed = self.holds_closed or (not stays and is_closed(source.path, below))
+            return may_move(source.path, place.path, root, below)
+
         opened = os.open(source.name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source.folder)
         try:
-            scan = scan_tree(
-                opened, judge=lambda below, _: may_move(source.path, place.path, root, below), halted=self.area.halted
-            )
+            scan = scan_tree(opened, judge=judge, halted=self.area.halted)
         finally:
             os.close(opened)
         self.result.entries = scan.entries

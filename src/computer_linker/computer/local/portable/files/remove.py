@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 
 from computer_linker.computer.facets.files import Changed, Keeper, Mark, Remove, Restore, Stat
-from computer_linker.computer.local.portable.files.judge import may_remove
+from computer_linker.computer.local.portable.files.judge import is_closed, may_remove
 from computer_linker.computer.local.portable.files.keep import drop_kept, keep_file, remaking, removing, restoring
 from computer_linker.computer.local.portable.files.open import FOLDER, READ, OpenedParent, stat_of
 from computer_linker.computer.local.portable.files.stage import Staged, StagingArea, is_same, rename_new, temporary_name
@@ -236,10 +236,11 @@ class StagedRestore(Staged):
                 f"{self.change.path.shown} was changed by something else just now.", path=self.change.path.shown
             )
         folder, name = (self._keeper().folder, self.change.kept) if self.copy is None else (self.staging, self.copy)
-        if self.before is None:
-            rename_new(folder, name, place.folder, place.name)
-        else:
-            os.rename(name, place.name, src_dir_fd=folder, dst_dir_fd=place.folder)
+        with self.unseen():
+            if self.before is None:
+                rename_new(folder, name, place.folder, place.name)
+            else:
+                os.rename(name, place.name, src_dir_fd=folder, dst_dir_fd=place.folder)
         self.is_in_place = True
         now = place.stat()
         self.result.is_confirmed = now is not None and now.inode == self.inode
@@ -290,11 +291,15 @@ class StagedRestore(Staged):
     def _scanned(self, folder: int, name: str, what: Stat) -> Mark:
         opened = os.open(name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         try:
-            scan = scan_tree(opened, halted=self.area.halted)
+            scan = scan_tree(opened, judge=self._note_closed, halted=self.area.halted)
         finally:
             os.close(opened)
         self.result.entries = scan.entries
         return Mark(what.device, what.inode, scan.bytes, scan.newest_ns)
+
+    def _note_closed(self, below: tuple[str, ...], _: bool) -> bool:
+        self.holds_closed = self.holds_closed or is_closed(self.place.path, below)
+        return True
 
     def _stage_copy(self, keeper: Keeper, what: Stat) -> Mark:
         """Prepare a copy beside the destination: hard links of its files, or their bytes on another file system."""

@@ -5,6 +5,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,8 @@ from computer_linker.computer.local.portable.files.room import Room
 from computer_linker.computer.local.portable.files.trees import remove_tree
 from computer_linker.computer.local.portable.files.walk import TEMPORARY
 from computer_linker.computer.local.portable.openat2 import RENAME_NOREPLACE, rename
-from computer_linker.computer.local.portable.roots import HOLD
+from computer_linker.computer.local.portable.roots import HOLD, place_of
+from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.model.paths import RootedPath
 
 _STALE_S = 3600
@@ -47,6 +49,15 @@ class Staged:
         self.leftovers: list[dict[str, Any]] = []
         """Temporaries that a crash could leave behind."""
         self.made: list[tuple[int, str]] = []
+        self.holds_closed = False
+        """True for a folder with names in it that are closed to programs."""
+
+    def unseen(self) -> AbstractContextManager[None]:
+        """Around putting it in place: no program that sees that place runs or starts, where the folder holds closed names."""
+        if not self.holds_closed:
+            return nullcontext()
+        above = place_of(self.place.folder, self.place.path.root)
+        return SHOWN.unseen(f"{above.rstrip('/')}/{self.place.name}", self.place.path.shown)
 
     @property
     def has_more(self) -> bool:
