@@ -26,7 +26,7 @@ async def galculator(book: Book) -> None:
             target = at("galculator", name, "toggle-button")
             await book.act(what, kind, partial(becomes, before, wanted), "desktop.click", target)  # type: ignore[arg-type]
 
-        for _ in book.times(14):
+        for _ in book.times(18):
             held = "0"
             for _ in range(5):
                 digit = chance.choice("123456789")
@@ -74,7 +74,7 @@ async def gnome_calculator(book: Book) -> None:
         async def clear(held: str) -> None:
             await book.act("clear", "live", partial(becomes, held, ""), "desktop.press", input={"key": "escape"})
 
-        for _ in book.times(10):
+        for _ in book.times(12):
             held = ""
             for _ in range(5):
                 digit = chance.choice("123456789")

@@ -58,6 +58,7 @@ PAGES = {
     "docs/how-to/allow-commands.md": Page(
         refused={"op package.run": "package", "command=npm test": "npm"}, not_run={"--follow": "it follows until Ctrl-C"}
     ),
+    "docs/how-to/use-some-hosts.md": Page(),
     "docs/how-to/connect-a-client.md": Page(serves=("computer-linker start",), refused=NO_PUBLIC),
     "docs/how-to/decide-after-a-command-ran.md": Page(before="mkdir ~/app && computer-linker setup ~/app --shell"),
     "docs/how-to/find-what-blocks-a-client.md": Page(with_service=True, refused=NO_PUBLIC),

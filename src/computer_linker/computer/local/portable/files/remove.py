@@ -198,7 +198,9 @@ class StagedRestore(Staged):
         self.kept: str | None = None
         """The present content, stored so that this change can be reverted too."""
         self.copy: str | None = None
-        self.staging = os.dup(place.folder)
+        # A batch of ten thousand holds one descriptor each: a second one is needed only where folders are made first.
+        self.staging = os.dup(place.folder) if place.missing else place.folder
+        self._owns_staging = bool(place.missing)
         self.is_in_place = False
 
     def prepare(self) -> None:
@@ -272,7 +274,8 @@ class StagedRestore(Staged):
                     remove_tree(self.staging, self.copy)
                 except FileNotFoundError:
                     pass
-        os.close(self.staging)
+        if self._owns_staging:
+            os.close(self.staging)
         super().close()
 
     def _keeper(self) -> Keeper:
