@@ -22,14 +22,16 @@ from computer_linker.registry.catalog import collect
 from support.road import LOCAL, Road, folder_scope
 from support.service import serving, write_config
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-an-operation.md"
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
+PAGE = HOW_TO / "add-an-operation.md"
+OWNERS_PAGE = HOW_TO / "add-an-owners-command.md"
 TEXT, SORTED = "pear\napple\nfig\n", "apple\nfig\npear\n"
 
 
-def put_operations_of_the_page(operations: Path) -> list[str]:
+def put_operations_of_the_page(operations: Path, page: Path = PAGE) -> list[str]:
     """Write each block to the file that its first line names; the names of the operations."""
     names = []
-    for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         noun, verb = code.removeprefix('"""').split(":")[0].split(".")
         folder = operations / noun
         if not folder.exists():
@@ -49,6 +51,7 @@ class Program:
         source = Path(computer_linker.__file__).parent
         shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
         self.names = put_operations_of_the_page(package / "operations")
+        self.commands = put_operations_of_the_page(package / "owner", OWNERS_PAGE)
         write_config(self.home, self.root)
         (self.root / "notes.txt").write_text(TEXT)
 
@@ -100,6 +103,31 @@ def test_the_one_that_changes_is_confirmed_audited_and_undone(program: Program) 
     assert (event["op"], event["ok"], event["effect"]) == ("text.sort", True, "confirmed"), event
     undone = program.op("file.undo", "--input", f"operationId={done['operationId']}")
     assert undone["effect"] == "confirmed" and program.text == TEXT, undone
+
+
+def test_the_owners_command_is_in_the_help_and_the_reference(program: Program, tmp_path: Path) -> None:
+    assert program.commands == ["scope.rename"]
+    assert "rename" in program.run("computer_linker", "scope", "--help")
+    assert "A name for people." in program.run("computer_linker", "scope", "rename", "--help")
+    program.run("computer_linker.registry.reference", str(tmp_path))
+    program.run("computer_linker.cli.reference", str(tmp_path))
+    assert "## scope.rename" in (tmp_path / "owner.md").read_text()
+    assert "computer-linker scope rename [OPTIONS] SCOPE NAME" in (tmp_path / "cli.md").read_text()
+
+
+def test_the_owners_command_is_audited_and_undone(program: Program) -> None:
+    def name() -> str:
+        scopes = json.loads((program.home / "config.json").read_text())["scopes"]
+        return str(scopes[0].get("name"))
+
+    before = name()
+    renamed = program.run("computer_linker", "scope", "rename", "app", "My app")
+    assert renamed == "Scope app is now called My app.\n" and name() == "My app"
+    history = json.loads(program.run("computer_linker", "history", "--query", "op:scope.rename", "--json"))
+    [event] = history["events"]
+    assert (event["ok"], event["effect"], event["summary"]["scope"]) == (True, "confirmed", "app"), event
+    assert "as it was" in program.run("computer_linker", "undo", event["operationId"])
+    assert name() == before
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ import pytest
 from computer_linker.config.store import locked
 from computer_linker.service.changing_config import newest_config_change, undo_config_change
 from computer_linker.service.scopes import pin_roots
-from support.service import PROGRAM, environment, write_config
+from support.commands import command
+from support.service import write_config
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def cli(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *words], env=environment(home), capture_output=True, text=True, timeout=60)
+    return command(home, *words)
 
 
 def good(home: Path, *words: str) -> str:

@@ -9,8 +9,9 @@ import pytest
 
 from computer_linker.client.blocking import Client
 from computer_linker.errors import ConfirmRequired
+from support.commands import command
 from support.events import owners_history
-from support.service import PROGRAM, end_service, environment, wait_for, write_config
+from support.service import end_service, wait_for, write_config
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def cli(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *words], env=environment(home), capture_output=True, text=True, timeout=60)
+    return command(home, *words)
 
 
 def write(home: Path, name: str, content: str) -> str:

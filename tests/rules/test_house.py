@@ -21,7 +21,8 @@ def lines_of(path: Path) -> int:
 
 
 def test_a_file_is_one_idea_that_says_which() -> None:
-    assert [named(path) for path in FILES if not ast.get_docstring(ast.parse(path.read_text()))] == []
+    # A docstring is the first token; to parse every file takes seconds.
+    assert [named(path) for path in FILES if not path.read_text().startswith('"""')] == []
     assert [f"{named(path)} ({lines_of(path)} lines)" for path in FILES if lines_of(path) > MAX_LINES] == []
 
 
