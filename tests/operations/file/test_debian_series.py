@@ -20,7 +20,6 @@ PACKAGES = (
     "cron rsync openssh curl unzip libtool file cpio shadow screen inetutils mutt procps net-tools sudo tar ncurses bzip2 less "
     "tcpdump xterm gawk lsof grub2 openssl"
 ).split()
-SOURCES = "deb-src ARCHIVE\n"
 SEVERAL = "stands in several places, so none is chosen"
 EMPTY = "changes nothing"
 NEW_ALONE = "only new files, in a folder that git apply takes for a prefix and file.patch for a folder"
@@ -34,7 +33,7 @@ def fetched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the packages' archives. apt keeps its own state elsewhere for this."""
     place = tmp_path_factory.mktemp("sources")
     (place / "lists" / "partial").mkdir(parents=True)
-    (place / "sources.list").write_text(SOURCES)
+    (place / "sources.list").write_text(_source_lines())
     settings = {
         "Dir::Etc::sourcelist": place / "sources.list",
         "Dir::Etc::sourceparts": "-",
@@ -49,6 +48,14 @@ def fetched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         argv = ["apt-get", "-qq", *options, "source", "--download-only", name]
         subprocess.run(argv, cwd=place, capture_output=True, timeout=300)
     return place
+
+
+def _source_lines() -> str:
+    """The source packages of the archives that this machine takes Debian's packages from."""
+    form = "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)"
+    argv = ["apt-get", "indextargets", "--format", form, "Created-By: Packages", "Origin: Debian"]
+    listed = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    return "".join(f"{line}\n" for line in dict.fromkeys(listed.stdout.splitlines()))
 
 
 def unpacked(archives: Path, name: str, at: Path) -> list[bytes]:

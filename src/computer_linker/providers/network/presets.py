@@ -1,4 +1,4 @@
-"""The hosts of package managers, as this machine's own settings name them; the public registries where they name none."""
+"""The hosts of package managers, as this machine's own settings name them; none where they name none."""
 
 import configparser
 import os
@@ -11,13 +11,6 @@ from urllib.parse import urlsplit
 from computer_linker.model.network import PRESETS, Entry, address_of, canonical_host
 
 _MAX_SETTINGS = 1_000_000
-_DEFAULTS = {
-    "pip": (),
-    "npm": (),
-    "cargo": (),
-    "go": (),
-    "apt": (),
-}
 _URL = re.compile(r"\bhttps?://[^\s'\"<>,|\\]+")
 IsTrusted = Callable[[Path], bool]
 """False for a file that a scope can write: its programs could name any host in it."""
@@ -27,11 +20,7 @@ def preset_entries(name: str, home: Path, environ: Mapping[str, str], is_trusted
     """The entries of one preset."""
     assert name in PRESETS
     texts = _SETTINGS[name](home, environ, is_trusted)
-    found = tuple(dict.fromkeys(entry for text in texts for entry in _entries(text)))
-    if name == "pip" and found:
-        return found
-    defaults = tuple(Entry(host, (443,)) for host in _DEFAULTS[name])
-    return found if found and name != "cargo" else (*found, *defaults)
+    return tuple(dict.fromkeys(entry for text in texts for entry in _entries(text)))
 
 
 def _entries(text: str) -> Iterator[Entry]:
