@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -228,3 +229,22 @@ async def test_no_link_put_in_the_folder_while_a_view_is_kept_leads_outside(road
     )
     for number in range(12):
         assert (place / f"evil{number}").exists() == (place / f"new{number}" / "y").exists()
+
+
+def test_the_probe_imports_nothing_from_the_folder_that_the_service_was_started_in(tmp_path: Path) -> None:
+    """A client starts the service in its own folder, which is usually a scope's: programs write there."""
+    root, state, mark = tmp_path / "root", tmp_path / "state", tmp_path / "mark"
+    root.mkdir()
+    state.mkdir()
+    for name in ("pathlib.py", "shutil.py", "ctypes.py"):
+        (root / name).write_text(f"open({str(mark)!r}, 'w').close()\n")
+    (root / "computer_linker").mkdir()
+    (root / "computer_linker" / "__init__.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    code = (
+        "import sys, pathlib\n"
+        "from computer_linker.providers.views.probe import can_overlay\n"
+        "can_overlay(pathlib.Path(sys.argv[1]), [sys.argv[2]])"
+    )
+    argv = [sys.executable, "-I", "-c", code, str(state), str(root)]
+    subprocess.run(argv, cwd=root, env=dict(os.environ), check=True, timeout=60)
+    assert not mark.exists()

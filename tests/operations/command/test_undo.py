@@ -1,8 +1,11 @@
 """file.undo of a command that changed the folder itself."""
 
+import contextlib
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import anyio
 import pytest
 
 from support.road import Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -138,3 +142,74 @@ async def test_commands_at_the_same_time_are_said_to_be_taken_back_together(road
         group.start_soon(partial(one, "echo x > fifo"))
     assert all(each["ok"] for each in answers)
     assert any("Another command ran" in warning for each in answers for warning in each["warnings"])
+
+
+@contextlib.asynccontextmanager
+async def running(road: Road, end: str) -> AsyncIterator[tuple[list[dict[str, Any]], Callable[[Path], None]]]:
+    """A command that has begun and then runs `end`, once it reads something: its answer comes, and what gives it that."""
+    answers: list[dict[str, Any]] = []
+    os.mkfifo(road.root / "fifo")
+
+    async def first() -> None:
+        answers.append(await run(road, f"touch started; read line < fifo; {end}", undo=True))
+
+    def go_on(root: Path) -> None:
+        (root / "fifo").write_text("go on\n")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        await until((road.root / "started").exists)
+        yield answers, go_on
+
+
+async def test_a_command_that_came_and_went_meanwhile_is_said_to_be_taken_back_too(road: Road) -> None:
+    async with running(road, "echo 1 > first") as (answers, go_on):
+        second = await run(road, "echo 2 > second")
+        go_on(road.root)
+    for each in (second, *answers):
+        assert any("Another command ran" in warning for warning in each["warnings"]), each
+    alone = await run(road, "echo 3 > third")
+    assert alone["data"]["undoable"] is True and alone["warnings"] == second["warnings"][:-1]
+
+
+async def test_a_command_whose_folder_was_moved_away_still_answers(road: Road) -> None:
+    moved = road.root.with_name("moved")
+    async with running(road, "echo $line") as (answers, go_on):
+        road.root.rename(moved)
+        go_on(moved)
+    (answer,) = answers
+    assert answer["ok"] and answer["data"]["stdout"] == "go on\n" and answer["data"]["undoable"] is False, answer
+    assert any("undoable: false" in warning for warning in answer["warnings"])
+
+
+def settled_copy(road: Road, name: str) -> Path:
+    """Where the copy of a file is kept that has not changed for a while."""
+    found = (road.root / name).stat()
+    store = road.home / "before" / sha256(os.fsencode(road.root)).hexdigest()[:32]
+    return store / f"{found.st_dev:x}-{found.st_ino:x}-{found.st_ctime_ns:x}-{found.st_size:x}"
+
+
+async def test_a_copy_that_was_interrupted_does_not_turn_undo_off(road: Road) -> None:
+    copy = settled_copy(road, "t")
+    await run(road, "echo 2 > a.txt")
+    await until(lambda: time.time_ns() - (road.root / "t").stat().st_ctime_ns > 10**9)
+    copy.unlink(missing_ok=True)
+    copy.with_name(f"{copy.name}.draft").write_text("ha")
+    ran = await run(road, "echo 3 > a.txt; echo u > t", undo=True)
+    assert ran["data"]["undoable"] is True, ran
+    assert (await undone(road, ran))["ok"] and (road.root / "t").read_text() == "t\n"
+
+
+async def test_an_image_that_fails_says_why_and_leaves_no_command_counted(road: Road) -> None:
+    copy = settled_copy(road, "t")
+    await run(road, "echo 2 > a.txt")
+    await until(lambda: time.time_ns() - (road.root / "t").stat().st_ctime_ns > 10**9)
+    copy.unlink(missing_ok=True)
+    blocked = copy.with_name(f"{copy.name}.draft")
+    blocked.mkdir()
+    ran = await run(road, "echo 3 > a.txt", undo=True)
+    (warning,) = (each for each in ran["warnings"] if "undoable: false" in each)
+    assert ran["ok"] and "too large" not in warning and "Is a directory" in warning, warning
+    blocked.rmdir()
+    ran = await run(road, "echo 4 > a.txt", undo=True)
+    assert ran["data"]["undoable"] is True and not any("Another command" in each for each in ran["warnings"])

@@ -8,12 +8,15 @@ import anyio
 from anyio.to_thread import run_sync
 
 from computer_linker.computer.facets.files import Inverse
+from computer_linker.errors import LinkError
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.command.view import roots_of
 from computer_linker.providers.before.images import LARGE, SMALL, BeforeImages, Image, TooLarge
 from computer_linker.providers.before.undo import CommandChanges, NotUndoable, steps_of
 from computer_linker.registry import Context
 from computer_linker.undo.journal import Entry, UndoJournal
+
+_FAILURES = (TooLarge, OSError, LinkError)
 
 
 class CommandUndo:
@@ -24,13 +27,16 @@ class CommandUndo:
         self._wanted = wanted
         self._bounds = LARGE if wanted else SMALL
         self._images: list[Image] = []
+        self._why_none = ""
 
     async def before_start(self) -> None:
         """Take the image and await the intent."""
         if self._wanted is not False:
             self._images = await run_sync(self._take)
             if self._wanted and not self._images:
-                self._ctx.warn("undoable: false. The scope's folders are too large to copy what a command may change.")
+                self._ctx.warn(
+                    f"undoable: false. What a command may change could not be copied before: {self._why_none}."
+                )
         await self._ctx.durable_intent()
 
     async def recorded(self) -> bool | None:
@@ -46,9 +52,8 @@ class CommandUndo:
             if steps:
                 entry.commit(steps)
             return True if steps else None
-        except (NotUndoable, TooLarge, OSError) as error:
-            reason = f": {error}" if isinstance(error, NotUndoable) else ""
-            self._ctx.warn(f"undoable: false. What this command changed cannot be taken back{reason}.")
+        except (NotUndoable, *_FAILURES) as error:
+            self._ctx.warn(f"undoable: false. What this command changed cannot be taken back: {_reason(error)}.")
             return False
 
     async def release(self) -> None:
@@ -60,8 +65,9 @@ class CommandUndo:
         try:
             with self._held() as held:
                 return self._ctx.use(BeforeImages).take(held, self._bounds)
-        except (TooLarge, OSError):
+        except _FAILURES as error:
             # Without an image the command runs all the same, and cannot be taken back.
+            self._why_none = _reason(error)
             return []
 
     def _steps(self, entry: Entry, drop: Callable[[list[str]], None]) -> list[Inverse]:
@@ -83,3 +89,15 @@ class CommandUndo:
                 opened.callback(os.close, fd)
                 held.append((root, fd))
             yield held
+
+
+def _reason(error: Exception) -> str:
+    """Why, without a path of this machine."""
+    match error:
+        case TooLarge():
+            return "the scope's folders are too large"
+        case LinkError():
+            return error.message.rstrip(".")
+        case OSError():
+            return error.strerror or "the system refused"
+    return str(error)

@@ -24,6 +24,8 @@ from computer_linker.services import Services
 
 _SETTLED_NS = 20_000_000
 """A file changed this recently may change again within the same tick of the clock, so its copy is not used again."""
+_DRAFT = ".draft"
+"""Ends the name of a copy that is not complete."""
 _MAX_DEPTH = 200
 _MAX_ROOTS = 64
 _MAX_JUDGED = 20_000
@@ -54,6 +56,10 @@ class Image:
     root: RootedPath
     store: Path
     entries: dict[Parts, Entry]
+    taken: int
+    """How many commands had begun in this root by then."""
+    is_alone: bool
+    """No other command ran in this root at that time."""
     copies: dict[Parts, str] = field(default_factory=dict)
 
 
@@ -117,6 +123,8 @@ class BeforeImages:
     _judged: dict[str, dict[Parts, bool]] = field(default_factory=dict)
     _in_use: dict[str, int] = field(default_factory=dict)
     """Commands that run now, by root."""
+    _begun: dict[str, int] = field(default_factory=dict)
+    """Commands that began, by root."""
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -125,11 +133,23 @@ class BeforeImages:
     def take(self, held: Sequence[tuple[RootedPath, int]], bounds: Bounds) -> list[Image]:
         """Copy what the open folders contain now. Raises TooLarge, with nothing stored, beyond the bounds."""
         with self._lock:
-            images = [Image(root, self._store(root), self.now(root, fd, bounds).entries) for root, fd in held]
-            for image, (_, fd) in zip(images, held, strict=True):
-                self._copy(image, fd)
+            images = [self._begin(root) for root, _ in held]
+            for image in images:
                 self._in_use[image.store.name] = self._in_use.get(image.store.name, 0) + 1
+            try:
+                for image, (root, fd) in zip(images, held, strict=True):
+                    image.entries = self.now(root, fd, bounds).entries
+                for image, (_, fd) in zip(images, held, strict=True):
+                    self._copy(image, fd)
+            except BaseException:
+                self._ended(images)
+                raise
         return images
+
+    def _begin(self, root: RootedPath) -> Image:
+        store = self._store(root)
+        taken = self._begun[store.name] = self._begun.get(store.name, 0) + 1
+        return Image(root, store, {}, taken, is_alone=not self._in_use.get(store.name))
 
     def now(self, root: RootedPath, folder: int, bounds: Bounds) -> _Scan:
         """The entries of an open root as they are now."""
@@ -143,17 +163,20 @@ class BeforeImages:
         return scan
 
     def is_shared(self, images: Sequence[Image]) -> bool:
-        """True while another command runs in one of these folders, whose changes cannot be told apart."""
-        return any(self._in_use.get(image.store.name, 0) > 1 for image in images)
+        """True when another command ran in one of these folders since: its changes cannot be separated from these."""
+        return any(not image.is_alone or self._begun[image.store.name] != image.taken for image in images)
 
     def release(self, images: Sequence[Image]) -> None:
         """Remove the copies that the newest image does not need, once no command uses them."""
         with self._lock:
+            self._ended(images)
             for image in images:
-                left = self._in_use.get(image.store.name, 1) - 1
-                self._in_use[image.store.name] = left
-                if left == 0:
+                if not self._in_use[image.store.name]:
                     _keep_only(image.store, {name for name in image.copies.values() if "." not in name})
+
+    def _ended(self, images: Sequence[Image]) -> None:
+        for image in images:
+            self._in_use[image.store.name] -= 1
 
     def _store(self, root: RootedPath) -> Path:
         self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -172,6 +195,9 @@ class BeforeImages:
 
     def _copy(self, image: Image, folder: int) -> None:
         known = {each.name for each in image.store.iterdir()}
+        for name in {name for name in known if name.endswith(_DRAFT)}:
+            # Left by a copy that failed or was interrupted.
+            (image.store / name).unlink()
         settled = time.time_ns() - _SETTLED_NS
         store = os.open(image.store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -196,7 +222,7 @@ def _copy_new(folder: int, above: Parts, missing: dict[Parts, str], image: Image
                 found = os.stat(parts[-1], dir_fd=source, follow_symlinks=False)
                 if as_entry(found) != image.entries[parts]:
                     raise FileNotFoundError
-                draft = f"{name}.draft"
+                draft = f"{name}{_DRAFT}"
                 if image.entries[parts].kind == "symlink":
                     copy_link(source, parts[-1], store, draft)
                 else:

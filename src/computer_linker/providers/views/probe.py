@@ -16,9 +16,9 @@ def can_overlay(state: Path, roots: Sequence[str]) -> bool:
     # Named like what a crash leaves of a view, so that it is cleaned up like it.
     store = Path(tempfile.mkdtemp(prefix="probe", dir=state))
     try:
-        tried = subprocess.run(  # our own module, and the owner's folders
-            [sys.executable, "-m", _PROBE, str(store), *roots], capture_output=True, timeout=_DEADLINE_S, check=False
-        )
+        # Isolated: the working folder may be a scope's, and a program could have left modules in it.
+        argv = [sys.executable, "-I", "-m", _PROBE, str(store), *roots]
+        tried = subprocess.run(argv, cwd="/", capture_output=True, timeout=_DEADLINE_S, check=False)
         return tried.returncode == 0
     except subprocess.TimeoutExpired:
         return False
