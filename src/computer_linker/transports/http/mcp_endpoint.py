@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -133,8 +134,13 @@ class McpEndpoint:
                 request.send, 405, {"error": "There is no stream without a session; send POST."}, _ALLOWED
             )
             return
+        who, holds = request.scope["linker.principal"], request.scope["linker.holds"]
         await self._streams.of_session(
-            request.send, request.receive, request.who, session_id, lambda: self._sessions.has(session_id, session)
+            request.send,
+            request.receive,
+            who,
+            session_id,
+            lambda: self._sessions.has(session_id, session) and holds(who),
         )
 
     async def _at_once(self, message: dict[str, Any], request: Request) -> bool:
@@ -153,7 +159,9 @@ class McpEndpoint:
         if negotiated is None:
             return False
         if self._fast_path.is_listening(message, negotiated):
-            await self._streams.of_subscription(request.send, request.receive, request.who, message)
+            who = replace(request.who, client=negotiated.client or request.who.client)
+            holds = partial(request.scope["linker.holds"], who)
+            await self._streams.of_subscription(request.send, request.receive, who, message, holds)
             return True
         answer = self._fast_path.answer(message, negotiated)
         if answer is not None:
