@@ -26,6 +26,8 @@ from computer_linker.services import Services
 _PRESETS_S = 30.0
 _MAX_EVENTS = 1000
 """Connections of one command that the history keeps one by one; of further ones, their number."""
+_MAX_WARNINGS = 20
+"""Refused hosts of one command that its answers name; of further refusals, their number."""
 _PROXY_URL = f"http://{PROXY[0]}:{PROXY[1]}"
 _HERE = "localhost,127.0.0.1,::1"
 ENVIRONMENT = {
@@ -47,10 +49,12 @@ class CommandGate:
     def __init__(self, gates: "Gates", scope: Scope, principal: Principal, program: str) -> None:
         self._gates, self._scope = gates, scope
         self._reach = Reach(partial(gates.rules, scope.id), gates.own)
-        self._gate = Gate(self._reach, self._report)
         self._record = _Recorder(gates, scope, principal, program)
+        self._gate = Gate(self._reach, self._report, lambda: self._record.close(self.operation))
+        self._is_closed = False
         self._resolver: Resolver | None = None
         self._refused: dict[str, str] = {}
+        self._further = 0
         self._inner: list[int] = []
         self.operation: str | None = None
         """The operation that the command belongs to."""
@@ -62,19 +66,25 @@ class CommandGate:
         )
 
     def warnings(self) -> list[str]:
-        """A sentence for each host that was refused, with the owner's command that allows it."""
-        return list(self._refused.values())
+        """A sentence for each host that was refused, with the owner's command that allows it; above a bound, the number."""
+        further = f"The network gate refused {self._further} further connections." if self._further else ""
+        return [*self._refused.values(), *filter(None, (further,))]
 
     def close(self) -> None:
         """End its connections; called once the command has ended."""
+        self._is_closed = True
         self._gates.inner.difference_update(self._inner)
         self._gate.close()
-        self._record.close(self.operation)
         if self._resolver is not None:
             self._resolver.close()
             self._resolver = None
 
     def _opened(self, fds: list[int]) -> None:
+        if self._is_closed:
+            # The call was cancelled while its root was staged.
+            for fd in fds:
+                os.close(fd)
+            return
         self._inner = fds
         self._gates.inner.update(fds)
         resolver, proxy, *ports = (socket.socket(fileno=fd) for fd in fds)
@@ -92,7 +102,10 @@ class CommandGate:
     def _report(self, passage: Passage) -> None:
         if passage.verdict == "refused":
             place = f"{passage.host}:{passage.port}" if passage.port else passage.host
-            self._refused.setdefault(place, _refusal(place, passage, self._scope.id))
+            if place not in self._refused and len(self._refused) >= _MAX_WARNINGS:
+                self._further += 1
+            else:
+                self._refused.setdefault(place, _refusal(place, passage, self._scope.id))
         self._record(passage, self.operation)
 
 
@@ -139,8 +152,8 @@ class Gates:
 
     def for_browser(self, scope: Scope, principal: Principal) -> Gate:
         """The proxy of a browser: for the scope's hosts, or for all."""
-
-        return Gate(Reach(partial(self.rules, scope.id), self.own), _Recorder(self, scope, principal, "browser"))
+        record = _Recorder(self, scope, principal, "browser")
+        return Gate(Reach(partial(self.rules, scope.id), self.own), record, partial(record.close, None))
 
     def rules(self, scope_id: str) -> Rules:
         """What the scope may reach by the config of this moment."""
