@@ -5,11 +5,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.model.principal import Principal
-from computer_linker.transports.http.body import Receive, Send, answer_json
+from computer_linker.transports.http.body import Receive, Scope, Send, answer_json
 from computer_linker.transports.mcp.list_changes import acknowledged, changed, wanted
 from computer_linker.transports.mcp.tools import Tools
 
@@ -38,18 +40,19 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     async def of_session(
-        self, send: Send, receive: Receive, who: Principal, session_id: bytes, is_valid: Callable[[], bool]
+        self, scope: Scope, send: Send, receive: Receive, session_id: bytes, is_open: Callable[[], bool]
     ) -> None:
         """Notify a handshake-era session, unasked, until it ends."""
-        stream = EventStream(send, receive, self._closing, is_valid)
+        who, holds = scope["linker.principal"], scope["linker.holds"]
+        stream = EventStream(send, receive, self._closing, lambda: is_open() and holds(who))
         await self._serve(stream, who, changed("resources"), b"", [(b"mcp-session-id", session_id)])
 
-    async def of_subscription(
-        self, send: Send, receive: Receive, who: Principal, message: dict[str, Any], is_valid: Callable[[], bool]
-    ) -> None:
+    async def of_subscription(self, scope: Scope, send: Send, receive: Receive, message: dict[str, Any]) -> None:
         """Notify a 2026-07-28 client of what it subscribed to, until its access ends."""
+        who: Principal = scope["linker.principal"]
+        who = replace(who, client=scope["linker.negotiated"].client or who.client)
         honored = wanted(message) or {}
-        stream = EventStream(send, receive, self._closing, is_valid)
+        stream = EventStream(send, receive, self._closing, partial(scope["linker.holds"], who))
         notice = changed("resources", message["id"]) if "resourcesListChanged" in honored else b""
         await self._serve(stream, who, notice, acknowledged(honored, message["id"]), [])
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -134,13 +133,8 @@ class McpEndpoint:
                 request.send, 405, {"error": "There is no stream without a session; send POST."}, _ALLOWED
             )
             return
-        who, holds = request.scope["linker.principal"], request.scope["linker.holds"]
         await self._streams.of_session(
-            request.send,
-            request.receive,
-            who,
-            session_id,
-            lambda: self._sessions.has(session_id, session) and holds(who),
+            request.scope, request.send, request.receive, session_id, lambda: self._sessions.has(session_id, session)
         )
 
     async def _at_once(self, message: dict[str, Any], request: Request) -> bool:
@@ -159,9 +153,7 @@ class McpEndpoint:
         if negotiated is None:
             return False
         if self._fast_path.is_listening(message, negotiated):
-            who = replace(request.who, client=negotiated.client or request.who.client)
-            holds = partial(request.scope["linker.holds"], who)
-            await self._streams.of_subscription(request.send, request.receive, who, message, holds)
+            await self._streams.of_subscription(request.scope, request.send, request.receive, message)
             return True
         answer = self._fast_path.answer(message, negotiated)
         if answer is not None:
