@@ -11,6 +11,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from computer_linker.computer.facets.processes import PROXY, InnerNetwork
+from computer_linker.errors import ExecutionFailed, LinkError, PermissionDenied
 from computer_linker.model.network import PRESETS, Entry, address_of, parse_entry
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -120,7 +121,8 @@ class _Recorder:
     def __call__(self, passage: Passage, operation: str | None = None) -> None:
         self._count += 1
         if self._count <= _MAX_EVENTS:
-            self._gates.record(self._principal, self._scope.id, operation, facts_of(self._program, passage))
+            facts = facts_of(self._program, passage)
+            self._gates.record(self._principal, self._scope.id, operation, facts, _error_of(passage))
 
     def close(self, operation: str | None) -> None:
         """Record how many were left out."""
@@ -165,10 +167,17 @@ class Gates:
         return Rules(False, tuple(entry for text in network for entry in self._entries(text)))
 
     def record(
-        self, principal: Principal, scope: str, operation: str | None, facts: Mapping[str, str | int | None]
+        self,
+        principal: Principal,
+        scope: str,
+        operation: str | None,
+        facts: Mapping[str, str | int | None],
+        error: LinkError | None = None,
     ) -> None:
-        """Put a connection into the history."""
-        work: Coroutine[Any, Any, str] = self._services.note("network.connect", principal, facts, scope, operation)
+        """Put a connection into the history, or one that was refused or failed."""
+        work: Coroutine[Any, Any, str] = self._services.note(
+            "network.connect", principal, facts, scope, operation, error=error
+        )
         task = asyncio.ensure_future(work)
         self._recording.add(task)
         task.add_done_callback(self._recording.discard)
@@ -204,6 +213,13 @@ def facts_of(program: str, passage: Passage) -> dict[str, str | int | None]:
         "receivedBytes": passage.received,
         "reason": passage.why or None,
     }
+
+
+def _error_of(passage: Passage) -> LinkError | None:
+    """What ended a connection that was not let through; None for one that was."""
+    if passage.verdict == "refused":
+        return PermissionDenied(f"The network gate refused it: {passage.why}.", rule="hosts")
+    return ExecutionFailed(f"The connection failed: {passage.why}.") if passage.verdict == "failed" else None
 
 
 def _needs_address(host: str) -> bool:
