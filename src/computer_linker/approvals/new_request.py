@@ -14,7 +14,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.model.rights import Rights
 from computer_linker.model.scope import Scope
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.policy.visible_text import escaped, preview
+from computer_linker.policy.visible_text import client_label, escaped, preview
 
 _PICTURE_S = 3.0
 _LONG = 100_000
@@ -36,7 +36,7 @@ def new_request(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: flo
         session=session,
         connection=connection,
         # A client names itself: its name must not be able to paint over what a person is shown.
-        client=None if who.client is None else escaped(who.client),
+        client=None if who.client is None else client_label(escaped(who.client)),
         asked_at=now,
         expires_at=now + ttl_s,
         policy=policy_of(scope, who),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from computer_linker.model.history import HistoryEvent
+from computer_linker.policy.visible_text import client_label
 
 SHORT = 7
 """The last characters of an operation id; the first are the time, which neighbours share."""
@@ -87,6 +88,8 @@ _TO = dict(
 )
 """The acts of `PHRASES` as attempts, by their first word."""
 _UNASKED = ("confirm_required", "denied_by_person", "no_answer")
+_MAYBE_BEGUN = (None, "execution_failed", "timeout", "aborted")
+"""Failures after which it may have had an effect."""
 _REASONS = {
     "allowedCommands": "not an allowed command",
     "deniedCommands": "a denied command",
@@ -135,7 +138,7 @@ def who(event: HistoryEvent) -> str:
     if principal.startswith("cli:"):
         name = "owner"
     elif client and not client.startswith("["):
-        name = client
+        name = client_label(client)
     elif principal == "unauthenticated":
         name = f"unknown ({event['connection']})"
     else:
@@ -145,7 +148,7 @@ def who(event: HistoryEvent) -> str:
 
 
 def what(event: HistoryEvent) -> str:
-    """The act and its object: `ran npm test`, `wrote notes.txt`; `tried to write notes.txt` where it was refused."""
+    """The act and its object: `ran npm test`, `wrote notes.txt`; `tried to write notes.txt` where it did not happen."""
     op = event["op"]
     act = PHRASES.get(op, op)
     if not op:
@@ -153,7 +156,7 @@ def what(event: HistoryEvent) -> str:
     elif op.startswith("["):
         act = "asked for an unknown operation"
     first, space, rest = act.partition(" ")
-    if (event["outcome"] == "refused" or event["errorCode"] in _UNASKED) and first in _TO:
+    if _did_not_happen(event) and first in _TO:
         act = f"tried to {_TO[first]}{space}{rest}"
     about = _object(event)
     if not about:
@@ -216,6 +219,14 @@ def _ended(event: HistoryEvent) -> str:
     if "exitCode" in summary:
         return "done"
     return _EFFECTS.get(event["effect"] or "", "done")
+
+
+def _did_not_happen(event: HistoryEvent) -> bool:
+    """Whether it was refused, or failed before it had an effect. A batch may have run steps before the one that failed."""
+    if event["outcome"] == "refused" or event["errorCode"] in _UNASKED:
+        return True
+    is_open = event["errorCode"] in _MAYBE_BEGUN or event["effect"] is not None or event["op"] == "batch.run"
+    return event["outcome"] == "failed" and not is_open
 
 
 def _is_no(event: HistoryEvent) -> bool:

@@ -36,6 +36,8 @@ _SIGNS = frozenset(
 _WORD = re.compile(r"[^\W\d_]+")
 _SHORTEST = 3
 """Shorter words of one script are ordinary (Russian has four of one letter)."""
+_RESERVED = frozenset({"owner", "you", "system", "person", "unknown"})
+"""What the owner, a person and the service are called in the history and in requests."""
 
 
 def escaped(text: str) -> str:
@@ -50,6 +52,14 @@ def escaped(text: str) -> str:
         is_clear = _is_plain(char) and marks <= _MAX_MARKS and at not in deceptive
         shown.append(char if is_clear else _written_out(char))
     return "".join(shown)
+
+
+def client_label(name: str) -> str:
+    """The name that a client gives itself, for people; in quotes where it could pass for the owner or for the service."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    first, *_ = [*re.findall(r"[^\W_]+", plain), ""]
+    is_claim = first in _RESERVED or re.sub(r"[\W_]", "", plain) in _RESERVED
+    return name if name.isascii() and not is_claim else f'client "{name.replace(chr(34), chr(39))}"'
 
 
 def preview(canonical: bytes, digest: str) -> str:

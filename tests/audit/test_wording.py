@@ -1,0 +1,36 @@
+"""The history's text says what happened, and by whom: an attempt is no deed, and no client passes for the owner."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.audit.wording import described
+from support.pair import events_of
+from support.road import LOCAL, OWNER, Road, folder_scope
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_what_failed_before_its_effect_was_tried(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        await road.call("file.write", "sub/y.txt", input={"content": "x"})
+        await road.call("command.run", ".", input={"command": "echo a | cat"})
+        await road.call("command.run", ".", input={"command": "false"})
+        [written] = await events_of(road, "file.write")
+        told = {described(event)[3:5] for event in await events_of(road, "command.run")}  # type: ignore[arg-type]
+        assert described(written)[3:5] == ("tried to write sub/y.txt", "failed: not found")  # type: ignore[arg-type]
+    assert ("ran false", "exit 1") in told and len(told) == 2
+    assert all(what.startswith("tried to run ") for what, outcome in told if outcome != "exit 1"), told
+
+
+@pytest.mark.parametrize("name", ["owner", "Owner", " owner ", "o w n e r", "OWNER/1", "owner on desk", "you"])
+async def test_a_client_cannot_be_shown_as_the_owner(tmp_path: Path, name: str) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as road:
+        await road.call("file.mkdir", "made", principal=replace(LOCAL, client=name))
+        await road.call("file.stat", ".", principal=OWNER)
+        [asked] = road.app.services.use(Approvals).waiting()
+        [made], [looked] = await events_of(road, "file.mkdir"), await events_of(road, "file.stat")
+    assert asked.asker.startswith('client "') and described(made).who.startswith('client "')  # type: ignore[arg-type]
+    assert described(looked).who == "owner"  # type: ignore[arg-type]
