@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 import anyio
 
 from computer_linker.artifacts.kinds import HEAD, MIME_BY_KIND, REFUSED_TYPES, media_type
-from computer_linker.artifacts.store import ArtifactStore, Filter, Owner, Stated
+from computer_linker.artifacts.store import ArtifactStore, Bounds, Filter, Owner, Stated
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.artifact import Artifact
 from computer_linker.model.principal import Principal
@@ -20,8 +20,9 @@ T = TypeVar("T")
 class ArtifactBroker:
     """Validates, stores and returns artifacts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bounds: Bounds = Bounds()) -> None:
         self._folder = folder
+        self._bounds = bounds
         self._store: ArtifactStore | None = None
         self._lock = anyio.Lock()
 
@@ -59,7 +60,7 @@ class ArtifactBroker:
 
     def _opened(self) -> ArtifactStore:
         if self._store is None:
-            self._store = ArtifactStore(self._folder)
+            self._store = ArtifactStore(self._folder, self._bounds)
             self._store.sweep(time.time())
         return self._store
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from computer_linker.artifacts.broker import ArtifactBroker
+from computer_linker.artifacts.store import Bounds
 from computer_linker.providers.views.store import MAX_AGE_S, MAX_OF_ONE, Views
 from support.road import Road, folder_scope
 
@@ -118,3 +120,14 @@ async def test_a_view_of_which_a_part_was_kept_goes_on_from_there(road: Road) ->
     assert shown["conflicts"] == [] and [each["path"] for each in shown["changes"]] == ["a.txt", "later"]
     await road.data("view.keep", view_id)
     assert (road.root / "a.txt").read_text().endswith("19\nmore\nagain\n")
+
+
+async def test_without_room_for_evidence_a_view_is_kept_with_a_warning_and_never_dropped(road: Road) -> None:
+    road.app.services.provide(ArtifactBroker, ArtifactBroker(road.home / "artifacts", Bounds(free_bytes=1 << 62)))
+    view_id = (await run(road, "echo x > x"))["data"]["view"]["viewId"]
+    dropped = await road.call("view.drop", view_id, options={"evidence": True})
+    assert dropped["error"]["code"] == "limit_exceeded", dropped
+    assert len((await road.data("view.show", view_id))["changes"]) == 1 and not (road.root / "x").exists()
+    kept = await road.call("view.keep", view_id, options={"evidence": True})
+    assert kept["ok"] and kept["data"]["artifact"] is None and (road.root / "x").read_text() == "x\n", kept
+    assert any("evidence was not stored" in warning for warning in kept["warnings"])

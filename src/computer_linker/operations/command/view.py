@@ -155,7 +155,9 @@ class CommandView:
             return await run_sync(self._compared, self._view)
         except LinkError as error:
             self._ctx.warn(f"The view could not be compared: {error.message}")
-            return []
+        except OSError as error:
+            self._ctx.warn(f"The view could not be compared: {error.strerror or 'the system refused'}.")
+        return []
 
     def _compared(self, view: View) -> list[tuple[RootedPath, ViewChange]]:
         self._views.measured(view)

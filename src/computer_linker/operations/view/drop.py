@@ -55,8 +55,9 @@ async def view_drop(ctx: Context, target: str, options: DropOptions = DropOption
         reader = ViewReader.of(ctx, view) if options.evidence else None
         lines = [] if reader is None else await run_sync(lambda: reader.previewed(reader.changes(), {}))
         await ctx.durable_intent()
+        # First: when it cannot be stored, the view is still there.
+        artifact = await keep_evidence(ctx, view, "dropped", lines) if options.evidence else None
         is_gone = await run_sync(views.drop, view)
     ctx.effect = "confirmed" if is_gone else "partial"
     ctx.note(viewId=view.id)
-    artifact = await keep_evidence(ctx, view, "dropped", lines) if options.evidence else None
     return Dropped(view_id=view.id, dropped=is_gone, artifact=artifact)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from computer_linker.approvals.request import Preview
 from computer_linker.computer.facets.files import Change
-from computer_linker.errors import Conflict, InvalidRequest, NotFound
+from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -143,8 +143,17 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
         merged=[path.shown for path in merges],
         refused=refused,
         left=left,
-        artifact=await keep_evidence(ctx, view, "kept", lines) if options.evidence else None,
+        artifact=await _evidence(ctx, view, lines) if options.evidence else None,
     )
+
+
+async def _evidence(ctx: Context, view: View, lines: list[str]) -> str | None:
+    """Store the evidence of changes that are in place already: without room for it they stay, with a warning."""
+    try:
+        return await keep_evidence(ctx, view, "kept", lines)
+    except LimitExceeded as error:
+        ctx.warn(f"The changes are in place, but their evidence was not stored. {error.message}")
+        return None
 
 
 def _held(path: RootedPath, change: ViewChange) -> tuple[RootedPath, ViewChange]:

@@ -49,6 +49,8 @@ class ViewChange:
     """The real folder changed here since the view was made, or has more than the program could see."""
     source: Parts | None = None
     """The former name of a renamed file."""
+    is_unreadable: bool = False
+    """This user may not read it, in the view or in the folder: what it contains is not known."""
 
 
 @dataclass(slots=True)
@@ -98,16 +100,23 @@ class Comparison:
     ) -> None:
         before, after = None if lower is None else entry_of(lower, name), as_entry(found)
         if after.kind == "directory" and before is not None and before.kind == "directory":
-            if after.mode != before.mode:
+            is_closed = self._is_closed(parts, before, after)
+            if after.mode != before.mode or is_closed:
                 self._add(parts, "changed", before, after)
-            self._both(upper, lower, name, parts, is_anew=is_anew)
+            if not is_closed:
+                self._both(upper, lower, name, parts, is_anew=is_anew)
         elif after.kind == "directory":
             self._add(parts, "added" if before is None else "changed", before, after, lower)
-            self._both(upper, None, name, parts, is_anew=is_anew)
+            if not self._is_closed(parts, None, after):
+                self._both(upper, None, name, parts, is_anew=is_anew)
         elif before is None or before.kind == "directory":
             self._add(parts, "added" if before is None else "changed", before, after, lower)
-        elif self._differs(upper, lower, name, before, after):
+        elif self._is_closed(parts, before, after) or self._differs(upper, lower, name, before, after):
             self._add(parts, "changed", before, after)
+
+    def _is_closed(self, parts: Parts, before: Entry | None, after: Entry | None) -> bool:
+        """True for what this user may not read, in the folder or in the view."""
+        return _is_unreadable(self.lower, parts, before) or _is_unreadable(self.upper, parts, after)
 
     def _both(self, upper: int, lower: int | None, name: str, parts: Parts, *, is_anew: bool) -> None:
         """Compare a folder of the view with the real one, or with none."""
@@ -136,17 +145,27 @@ class Comparison:
         if len(self.changes) >= MAX_CHANGES:
             raise LimitExceeded(f"The view changes more than {MAX_CHANGES} names.", limit=MAX_CHANGES)
         is_conflict = before is not None and before.changed_ns > self.base_ns
+        is_unreadable = self._is_closed(parts, before, after)
         if before is not None and before.kind == "directory" and lower is not None and not is_conflict:
-            # A program in the view sees an empty folder where another file system is mounted: it removed nothing of that.
-            device = os.fstat(self.lower).st_dev
-            entries = ((parts, before), *below(lower, parts[-1]))
-            is_conflict = any(entry.changed_ns > self.base_ns or entry.device != device for _, entry in entries)
-        self.changes.append(ViewChange(parts, action, before, after, is_conflict))
+            try:
+                is_conflict = self._has_newer(lower, parts[-1], before)
+            except PermissionError:
+                is_unreadable = True
+        self.changes.append(ViewChange(parts, action, before, after, is_conflict, is_unreadable=is_unreadable))
+
+    def _has_newer(self, lower: int, name: str, before: Entry) -> bool:
+        """True when a folder has something newer than the view, or that no program in the view could see."""
+        # A program in the view sees an empty folder where another file system is mounted: it removed nothing of that.
+        device = os.fstat(self.lower).st_dev
+        entries = (before, *(entry for _, entry in below(lower, name)))
+        return any(entry.changed_ns > self.base_ns or entry.device != device for entry in entries)
 
     def _with_renames(self) -> list[ViewChange]:
         """A removed and an added file of the same content are one renamed file; small files only where they are alone."""
         gone: dict[tuple[int, str], list[ViewChange]] = {}
         for change in self.changes:
+            if change.is_unreadable:
+                continue
             if change.action == "removed" and change.before is not None and change.before.kind == "file":
                 digest = digest_below(self.lower, change.parts)
                 gone.setdefault((change.before.size, digest), []).append(change)
@@ -157,7 +176,7 @@ class Comparison:
         for change in self.changes:
             if change.action != "added" or change.after is None or change.after.kind != "file":
                 continue
-            if change.after.size not in sizes:
+            if change.after.size not in sizes or change.is_unreadable:
                 continue
             matches = gone.get((change.after.size, digest_below(self.upper, change.parts)))
             if matches:
@@ -192,6 +211,25 @@ def below(folder: int, name: str) -> Iterator[tuple[Parts, Entry]]:
                 yield from (((inner, *parts), found) for parts, found in below(opened, inner))
     finally:
         os.close(opened)
+
+
+def _is_unreadable(folder: int, parts: Parts, entry: Entry | None) -> bool:
+    """True for a file or folder that this user may not read; tried only where its mode closes it to its owner."""
+    needed = {"file": 0o400, "directory": 0o500}.get(entry.kind, 0) if entry is not None else 0
+    if entry is None or entry.mode & needed == needed:
+        return False
+    try:
+        opened = open_file(folder, parts)
+    except PermissionError:
+        return True
+    try:
+        if entry.kind == "directory":
+            os.stat(".", dir_fd=opened)
+    except PermissionError:
+        return True
+    finally:
+        os.close(opened)
+    return False
 
 
 def digest_at(folder: int | None, name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from computer_linker.errors import LimitExceeded
+from computer_linker.errors import LimitExceeded, OsPermissionRequired
 from computer_linker.providers.views.changes import Comparison, Parts, entry_of, open_folder
 from computer_linker.providers.views.entries import copy_file, copy_link, copy_metadata
 
@@ -42,17 +42,31 @@ class FolderCopy:
         if len(parts) > _MAX_DEPTH:
             raise LimitExceeded(f"The folder is more than {_MAX_DEPTH} levels deep, too deep to be copied for a view.")
         for name in os.listdir(source):
-            found = os.stat(name, dir_fd=source, follow_symlinks=False)
             below = (*parts, name)
-            if self.skips(below) or (found.st_dev, found.st_ino) == self.leaves_out:
+            if self.skips(below):
                 continue
-            self._count(found)
-            if stat.S_ISLNK(found.st_mode):
-                copy_link(source, name, target, name)
-            elif stat.S_ISREG(found.st_mode):
-                copy_file(source, name, target, name, found)
-            elif stat.S_ISDIR(found.st_mode) and found.st_dev == os.fstat(source).st_dev:
-                self._folder(source, name, target, below)
+            try:
+                self._entry(source, name, target, below)
+            except FileNotFoundError:
+                # Removed since the folder was listed.
+                continue
+            except PermissionError:
+                path = "/".join(below)
+                raise OsPermissionRequired(
+                    f"The folder cannot be copied for a view: the system does not let this user read {path}.", path=path
+                ) from None
+
+    def _entry(self, source: int, name: str, target: int, below: Parts) -> None:
+        found = os.stat(name, dir_fd=source, follow_symlinks=False)
+        if (found.st_dev, found.st_ino) == self.leaves_out:
+            return
+        self._count(found)
+        if stat.S_ISLNK(found.st_mode):
+            copy_link(source, name, target, name)
+        elif stat.S_ISREG(found.st_mode):
+            copy_file(source, name, target, name, found)
+        elif stat.S_ISDIR(found.st_mode) and found.st_dev == os.fstat(source).st_dev:
+            self._folder(source, name, target, below)
 
     def _folder(self, source: int, name: str, target: int, below: Parts) -> None:
         opened = open_folder(source, name)

@@ -52,6 +52,8 @@ def _why_never(path: RootedPath, change: ViewChange) -> str | None:
     kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
     if "other" in kinds:
         return "It is a device, a socket or a pipe."
+    if change.is_unreadable:
+        return "Its mode does not let this user read it. Change its mode in the view."
     try:
         check_name(path, for_writing=True)
         if change.source is not None:

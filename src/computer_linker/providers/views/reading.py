@@ -227,6 +227,8 @@ def _content_lines(
     before, after = change.before, change.after
     if after is None or after.kind == "directory":
         return []
+    if change.is_unreadable:
+        return ["  its mode does not let this user read it"]
     old = (
         b"" if before is None or before.kind == "directory" else _content(lower, change.source or change.parts, before)
     )
@@ -252,7 +254,7 @@ def _content(folder: int, parts: Parts, entry: Entry) -> bytes:
 def _difference(path: RootedPath, change: ViewChange, upper: int, lower: int, until: float) -> TextDifference:
     kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
     sizes = [entry.size for entry in (change.before, change.after) if entry is not None]
-    if kinds != {"file"} or max(sizes) > MAX_BYTES or time.monotonic() > until:
+    if kinds != {"file"} or change.is_unreadable or max(sizes) > MAX_BYTES or time.monotonic() > until:
         return TextDifference(None, 0, 0)
     before = None if change.before is None else _read(lower, change.source or change.parts)
     after = None if change.after is None else _read(upper, change.parts)
