@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,17 @@ class Form:
         """What a field held when it last changed."""
         found = [one["text"] for one in self.events("text") if one["field"] == field]
         return found[-1] if found else None
+
+
+@contextmanager
+def frozen(form: Form) -> Iterator[None]:
+    """The application stopped, all its processes."""
+    assert form.process is not None
+    os.killpg(form.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.killpg(form.process.pid, signal.SIGCONT)
 
 
 def install_form(desktop: Desktop, toolkit: str, *, env: dict[str, str], flags: tuple[str, ...] = ()) -> Form:

@@ -1,17 +1,22 @@
 """The stdio shim answers the opening of a connection itself while a service starts, and hands the connection over."""
 
 import json
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from computer_linker import home as places
+from computer_linker.model.envelope import is_envelope
 from computer_linker.transports.mcp.early import FILE_NAME
 from support.events import owners_history
-from support.lines import Lines, own_service, stdio
-from support.service import LEGACY, META, end_service, rpc, wait_for, write_config
+from support.lines import PYTHON, Lines, own_service, stdio
+from support.service import DEADLINE_S, LEGACY, META, end_service, rpc, wait_for, write_config
 
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 CODEX = {"name": "codex-mcp-client", "version": "1"}
 
 
@@ -32,7 +37,7 @@ def opening(client: dict[str, str], era: str) -> list[dict[str, Any]]:
     if era == "modern":
         meta = {"_meta": {**META, "io.modelcontextprotocol/clientInfo": client}}
         return [rpc(1, "server/discover", meta), rpc(2, "tools/list", meta)]
-    params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client}
+    params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {**client}}
     return [rpc(1, "initialize", params), rpc(2, "tools/list"), rpc(3, "ping")]
 
 
@@ -90,6 +95,74 @@ def test_a_service_that_cannot_start_makes_each_call_fail_with_its_reason_until_
         assert "port" in lines.ask("resources/list")["error"]["message"]
         (home / "config.json").write_text(before)
         assert "hello" in lines.ask("tools/call", CALL)["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+def test_a_call_that_no_service_takes_is_refused_in_the_clients_rendering(home: Path, era: str) -> None:
+    break_config(home)
+
+    def refused(client: str, **env: str) -> dict[str, Any]:
+        with stdio(home, handshake=False, **env) as lines:
+            opened(lines, {"name": client, "version": "1"}, era)
+            info = {**META, "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"}}
+            found: dict[str, Any] = lines.ask("tools/call", {**CALL, **({"_meta": info} if era == "modern" else {})})[
+                "result"
+            ]
+            assert found["isError"] and found.get("resultType") == ("complete" if era == "modern" else None)
+            return found
+
+    for result in (refused("another"), refused("codex-mcp-client", COMPUTER_LINKER_RENDER="json")):
+        envelope = json.loads(result["content"][0]["text"])
+        assert is_envelope(envelope) and result["structuredContent"] == envelope
+        assert (envelope["scope"], envelope["op"]) == ("app", "file.read")
+        assert envelope["error"]["code"] == "provider_unavailable" and "port" in envelope["error"]["message"]
+    for result in (refused("codex-mcp-client"), refused("another", COMPUTER_LINKER_RENDER="model")):
+        assert result["content"][0]["text"].startswith("provider_unavailable: ") and "structuredContent" not in result
+        assert result["_meta"]["computer-linker/envelope"]["errorCode"] == "provider_unavailable"
+
+
+@contextmanager
+def hanging(home: Path) -> Iterator[None]:
+    """A service that listens and never answers."""
+    listener = places.listen(str(home))
+    try:
+        yield
+    finally:
+        listener.close()
+        (home / places.SOCKET_NAME).unlink()
+
+
+def test_the_shim_of_a_service_that_hangs_ends_with_its_client(home: Path) -> None:
+    with hanging(home), stdio(home, handshake=False) as lines:
+        opened(lines, CODEX)
+        assert lines.process is not None and lines.process.stdin is not None
+        lines.process.stdin.close()
+        assert lines.process.wait(DEADLINE_S) == 0
+
+
+def test_a_call_to_a_service_that_hangs_is_refused_after_a_while(home: Path) -> None:
+    with hanging(home), stdio(home, handshake=False) as lines:
+        opened(lines, CODEX)
+        refused = lines.answer_to(lines.begin("tools/call", CALL), 2 * DEADLINE_S)["result"]
+        assert refused["isError"] and "does not answer" in refused["content"][0]["text"]
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_the_end_of_a_handshake_is_kept_for_the_service_that_takes_it(home: Path, is_answered: bool) -> None:
+    code = (
+        "import os, sys; from computer_linker.transports.mcp import early\n"
+        "one = early.load(sys.argv[1], {}); one.read(); os.write(2, one.handed_over()[1])"
+    )
+    first = opening(CODEX, "handshake")[0]
+    if not is_answered:
+        del first["params"]["clientInfo"]["version"]
+    lines = [json.dumps(message) for message in (first, INITIALIZED)]
+    ran = subprocess.run(
+        [PYTHON, "-I", "-c", code, str(home)], input="".join(f"{line}\n" for line in lines).encode(), capture_output=True,
+        check=True,
+    )  # fmt: skip
+    assert ran.stderr.decode().splitlines() == ([] if is_answered else lines)
+    assert bool(ran.stdout) is is_answered
 
 
 def test_a_list_of_tools_that_was_outdated_is_announced_as_changed(home: Path) -> None:

@@ -16,6 +16,7 @@ from computer_linker import home as places
 from computer_linker.transports.mcp.early import EarlyAnswers, load, write_all
 
 _START_DEADLINE_S = 30.0
+_HANGS = f"it does not answer within {_START_DEADLINE_S:.0f} seconds"
 _IDLE_EXIT_S = "60"
 _UP_S = 0.05
 
@@ -66,7 +67,7 @@ def _why_not(home: str, log_began: int) -> tuple[str, str]:
 
 def _refuse(early: EarlyAnswers, reason: str, hint: str) -> bool:
     """Answer waiting requests with the reason; True when the client then calls again, False when it leaves."""
-    early.refuse(f"provider_unavailable: {reason}\nhint: {hint}")
+    early.refuse(reason, hint)
     while not early.waiting:
         if not early.read():
             return False
@@ -124,16 +125,25 @@ def _reach(home: str, early: EarlyAnswers | None, link: socket | None) -> socket
 
 
 def _enter(home: str, early: EarlyAnswers | None, link: socket | None = None) -> socket:
-    """Greet the service, passing the client's own pipes where that is possible. A new service greets back when it is up."""
+    """Greet the service, passing the client's own pipes where that is possible. A new service greets back when it is up.
+
+    Raises TimeoutError for a service that hangs, BrokenPipeError when the client leaves first.
+    """
     link = link or places.connect(home)
     choices = places.chosen(dict(os.environ))
     name, fds = (places.GREETING_FDS, (0, 1)) if _passes() else (places.GREETING_STREAM, ())
     if early is not None:
-        early.wait(link.fileno(), None)
+        if not early.wait(link.fileno(), _START_DEADLINE_S):
+            raise TimeoutError(110, _HANGS)
         answered, waiting = early.handed_over()
         choices["early"] = f"{len(answered)},{len(waiting)},{early.digest}"
     try:
-        return places.greet(link, home, places.greeting_with(name, choices), fds)
+        link.settimeout(_START_DEADLINE_S)
+        places.greet(link, home, places.greeting_with(name, choices), fds)
+        link.settimeout(None)
+        return link
+    except TimeoutError:
+        raise TimeoutError(110, _HANGS) from None
     except BrokenPipeError:
         raise ConnectionResetError(104, "the service ended the connection") from None
 

@@ -2,31 +2,16 @@
 
 import base64
 import io
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from PIL import Image
 
-from support.forms import Form
+from support.forms import frozen
 from support.session import Session
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
 GREY = (0x60, 0x60, 0x60)
-
-
-@contextmanager
-def frozen(form: Form) -> Iterator[None]:
-    """The application stopped, all its processes."""
-    assert form.process is not None
-    os.killpg(form.process.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.killpg(form.process.pid, signal.SIGCONT)
 
 
 async def shown(session: Session, op: str, target: str) -> tuple[Image.Image, dict[str, Any]]:

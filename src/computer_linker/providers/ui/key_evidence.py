@@ -22,9 +22,13 @@ async def evidence_of(reader: Accessibility, one: Element, keys: Sequence[str]) 
     if not is_field(one) or not (len(keys[-1]) == 1 or keys[-1] in _EDITING):
         return None
     before = await _held(reader, one)
+    if before is None:
+        return None
 
     async def changed() -> bool:
-        return await _held(reader, one) != before
+        # A field that cannot be read, because its application hangs, shows no effect.
+        now = await _held(reader, one)
+        return now is not None and now != before
 
     return changed
 

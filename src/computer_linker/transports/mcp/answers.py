@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.registry.signature import fields_in
-from computer_linker.transports.mcp.content import envelope_meta, fit, model_json, result_json
+from computer_linker.transports.mcp.content import META_ENVELOPE, envelope_meta, fit, model_json, result_json
 from computer_linker.transports.mcp.profiles import Profile
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from computer_linker.transports.mcp.fast_path import Negotiated, ToolCall
     from computer_linker.transports.mcp.tools import Tools
 
-META_ENVELOPE = "computer-linker/envelope"
 _PAGE = "maxBytes"
 _GOES_ON = frozenset({"nextLine", "nextByte", "cursor"})
 _BESIDE_A_PAGE = 400

@@ -13,6 +13,7 @@ from pydantic_core import to_json
 
 from computer_linker.model.envelope import Attachment, Reply, failure_of
 
+META_ENVELOPE = "computer-linker/envelope"
 STRUCTURED_LIMIT = 64 * 1024
 REPLY_LIMIT = 8 * 1024 * 1024
 

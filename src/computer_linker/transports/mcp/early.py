@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from _json import encode_basestring_ascii, make_scanner
 from binascii import crc32
 
@@ -25,6 +26,7 @@ _MAX_FILE = 4_000_000
 _MAX_PENDING = 1_000_000
 _MAX_ID = 256
 _INTERNAL = -32603
+_RENDERS = ("json", "model")
 
 
 class _Parsing:
@@ -52,6 +54,8 @@ class EarlyAnswers(Opening):
         self._prepared = prepared
         self._render, self._surface = render, surface
         self._chosen: str | None = None
+        self._shown = "json"
+        """The rendering of this client's results."""
         self._partial = b""
         self._is_open = True
         self.answered: list[bytes] = []
@@ -67,6 +71,9 @@ class EarlyAnswers(Opening):
         rows = self._prepared["profiles"]
         render, size = next((row[1:] for row in rows if name.startswith(row[0])), ("json", ""))
         asks = type(meta) is dict and (META_RENDER in meta or META_SURFACE in meta)
+        if asks and meta.get(META_RENDER) in _RENDERS:
+            self._render = meta[META_RENDER]
+        self._shown = self._render if self._render in _RENDERS else render
         self._chosen = None if asks else f"{self._surface} {self._render or render}{size}"
 
     def initialized(self, version: str) -> bytes:
@@ -88,16 +95,23 @@ class EarlyAnswers(Opening):
         found: str = self._prepared["modernTail"]
         return found.encode()
 
-    def wait(self, other: int | None, within_s: float | None) -> bool:
-        """Answer until the other descriptor can be read (True), or for so long (False)."""
+    def wait(self, other: int | None, within_s: float) -> bool:
+        """Answer until the other descriptor can be read (True), or for so long (False).
+
+        Raises BrokenPipeError when the client has left and waits for no answer.
+        """
+        deadline = time.monotonic() + within_s
         while True:
             watched = ([] if other is None else [other]) + ([0] if self._reads() else [])
-            ready = select.select(watched, [], [], within_s)[0]
+            left_s = deadline - time.monotonic()
+            ready = select.select(watched, [], [], max(0.0, left_s))[0]
             if 0 in ready:
                 self.read()
             if other in ready:
                 return True
-            if not ready:
+            if not self._is_open and not self.waiting:
+                raise BrokenPipeError(32, "the client has left")
+            if left_s <= 0:
                 return False
 
     def _reads(self) -> bool:
@@ -114,7 +128,8 @@ class EarlyAnswers(Opening):
 
     def _take(self, line: bytes) -> None:
         message = _message(line)
-        if message is not None and message.get("method") == "notifications/initialized":
+        if message is not None and message.get("method") == "notifications/initialized" and self.handshake is not None:
+            # It belongs to the handshake that was answered here.
             return
         handle = None if message is None else _handle(message)
         result = None if message is None or handle is None else self.answer(message, self)
@@ -124,21 +139,27 @@ class EarlyAnswers(Opening):
         self.answered.append(line)
         write_all(1, b'{"jsonrpc":"2.0","id":' + handle + b',"result":' + result + b"}\n")
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, hint: str) -> None:
         """Answer every waiting request with the reason why there is no service."""
-        text = encode_basestring_ascii(reason).encode()
+        text = encode_basestring_ascii(f"provider_unavailable: {reason}\nhint: {hint}").encode()
         for line in self.waiting:
             message = _message(line)
             handle = None if message is None else _handle(message)
             if message is None or handle is None:
                 continue
             if message.get("method") == "tools/call":
-                complete = b',"resultType":"complete"' if self.era == "modern" else b""
-                body = b'"result":{"content":[{"type":"text","text":' + text + b'}],"isError":true' + complete + b"}"
+                body = b'"result":' + self._refused_call(message.get("params"), reason, hint)
             else:
                 body = b'"error":{"code":%d,"message":%b}' % (_INTERNAL, text)
             write_all(1, b'{"jsonrpc":"2.0","id":' + handle + b"," + body + b"}\n")
         self.waiting.clear()
+
+    def _refused_call(self, params: Any, reason: str, hint: str) -> bytes:
+        # It imports what the start of the shim must not wait for.
+        from computer_linker.transports.mcp.early_refusal import refused_call
+
+        is_modern = self.is_modern(params, self)
+        return refused_call(params, reason, hint, render=self._shown, is_modern=is_modern)
 
     def handed_over(self) -> tuple[bytes, bytes]:
         """The answered requests, and everything that the service is to read before the client's own pipe."""
