@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from computer_linker.config.schema import Config
+from computer_linker.errors import LinkError
 from computer_linker.model.principal import Principal
 
 S = TypeVar("S")
@@ -12,10 +13,18 @@ Fact = str | int | float | bool | None
 
 
 class Note(Protocol):
-    """Records an event: its name, whose it is, what is known, its scope, and the operation it belongs to."""
+    """Records an event: its name, whose it is, what is known, its scope, the operation it belongs to and its failure."""
 
     async def __call__(
-        self, name: str, principal: Principal, notes: Mapping[str, Fact], scope: str = "", parent: str | None = None, /
+        self,
+        name: str,
+        principal: Principal,
+        notes: Mapping[str, Fact],
+        scope: str = "",
+        parent: str | None = None,
+        /,
+        *,
+        error: LinkError | None = None,
     ) -> str: ...
 
 
@@ -84,6 +93,13 @@ def _ignore(_principal: str) -> None:
 
 
 async def _no_note(
-    _name: str, _principal: Principal, _notes: Mapping[str, Fact], _scope: str = "", _parent: str | None = None
+    _name: str,
+    _principal: Principal,
+    _notes: Mapping[str, Fact],
+    _scope: str = "",
+    _parent: str | None = None,
+    /,
+    *,
+    error: LinkError | None = None,
 ) -> str:
     return ""

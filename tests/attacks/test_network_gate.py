@@ -150,6 +150,10 @@ SPLITTINGS = [
     "POST / HTTP/1.1\r\nHost: {good}\r\nTransfer-Encoding: chunked\r\n\r\n1;a\nb\r\nx\r\n0\r\n\r\n",
     "POST / HTTP/1.1\r\nHost: {good}\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxx\r\n0\r\n\r\n",
     "POST / HTTP/1.1\r\nHost: {good}\r\nTransfer-Encoding: chunked\r\n\r\n1 \n\r\nx\r\n0\r\n\r\n",
+    f"GET /{'a' * 9000} HTTP/1.1\r\nHost: {{bad}}\r\n\r\n",
+    *(f"GET{space}/{space}HTTP/1.1\r\nHost: {{bad}}\r\n\r\n" for space in "\t\v\f\x1c\x1f\x85\xa0"),
+    "\v\f\x1cGET / HTTP/1.1\r\nHost: {bad}\r\n\r\n",
+    "GET /\x01\0 HTTP/1.1\r\nHost: {bad}\r\n\r\n",
 ]
 
 

@@ -57,7 +57,7 @@ def test_a_folder_replaced_before_the_undo_is_refused_until_confirmed(home: Path
     good(home, "scope", "list")
     (tmp_path / "a").rename(tmp_path / "a.old")
     (tmp_path / "a").symlink_to(tmp_path / "secret")
-    good(home, "undo", "last")
+    good(home, "undo", "last", "--yes")
     assert config(home)["scopes"][1]["roots"] == [str(tmp_path / "a")]
     try:
         refused = cli(home, "op", "file.read", "x", "--scope", "it", "--json")
@@ -74,7 +74,7 @@ def test_an_undone_root_that_is_the_same_folder_works(home: Path, tmp_path: Path
     (tmp_path / "root" / "x").write_text("mine")
     before = config(home)
     good(home, "scope", "edit", "app", "--root", str(tmp_path / "b"))
-    good(home, "undo", "last")
+    good(home, "undo", "last", "--yes")
     assert config(home) == before
     try:
         assert "mine" in good(home, "op", "file.read", "x", "--scope", "app", "--json")

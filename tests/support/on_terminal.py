@@ -11,8 +11,8 @@ import termios
 from pathlib import Path
 
 
-def on_terminal(home: Path, words: list[str], columns: int, **given: str) -> str:
-    """What a command writes to a real terminal of that many columns."""
+def on_terminal(home: Path, words: list[str], columns: int, answer: str = "", **given: str) -> str:
+    """What a command writes to a real terminal of that many columns, where a question got this answer."""
     environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -22,10 +22,11 @@ def on_terminal(home: Path, words: list[str], columns: int, **given: str) -> str
     try:
         with subprocess.Popen(program, env=environment, stdin=follower, stdout=follower, stderr=follower) as child:
             os.close(follower)
+            os.write(leader, f"{answer}\n".encode() if answer else b"")
             with contextlib.suppress(OSError):  # Linux ends a terminal without a program by EIO
                 while data := os.read(leader, 65536):
                     shown += data
-            assert child.wait(timeout=60) == 0, shown
+            assert child.wait(timeout=60) == (1 if answer == "n" else 0), shown
     finally:
         os.close(leader)
     return shown.decode()

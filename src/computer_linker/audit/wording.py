@@ -83,7 +83,7 @@ _TO = dict(
     patched/patch paused/pause pressed/press printed/print pruned/prune ran/run read/read recorded/record removed/remove
     repaired/repair resumed/resume scrolled/scroll searched/search sent/send set/set staged/stage started/start stopped/stop
     ticked/tick took/take traced/trace trusted/trust typed/type uninstalled/uninstall unstaged/unstage uploaded/upload
-    verified/verify waited/wait wrote/write""".split()
+    verified/verify waited/wait wrote/write connected/connect""".split()
 )
 """The acts of `PHRASES` as attempts, by their first word."""
 _UNASKED = ("confirm_required", "denied_by_person", "no_answer")
@@ -93,6 +93,7 @@ _REASONS = {
     "allowShell": "shell lines are not allowed",
     "sandbox": "no sandbox to hold it",
     "network": "no network for it",
+    "hosts": "not in the list of hosts",
     "protected": "a protected file",
     "path_out_of_scope": "outside the scope",
     "permission_denied": "not allowed",
@@ -227,6 +228,8 @@ def _object(event: HistoryEvent) -> str:
         return event["commandPreview"]
     if event["target"] not in (None, "", "."):
         return str(event["target"])
+    if event["op"] == "network.connect" and "host" in event["summary"]:
+        return f"{event['summary']['host']}:{event['summary'].get('port') or ''}".rstrip(":")
     if event["op"] == "codex.end":
         return str(event["summary"].get("sessionId") or "")
     if isinstance(undone := event["summary"].get("undone"), str):

@@ -135,8 +135,12 @@ def warn_first(cautions: list[str]) -> None:
     """Show what a person should know first, and ask at a terminal whether to go on. Raises CliError for a no."""
     for sentence in cautions:
         note(f"warning: {sentence}")
-    if cautions and sys.stdin.isatty() and sys.stderr.isatty() and not typer.confirm("Go on?", err=True):
+    if cautions and _is_asked_at_a_terminal() and not typer.confirm("Go on?", err=True):
         raise CliError("nothing was changed")
+
+
+def _is_asked_at_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _data(op: Operation, given: dict[str, Any], where: Where | None = None) -> dict[str, Any]:
@@ -148,7 +152,11 @@ def _data(op: Operation, given: dict[str, Any], where: Where | None = None) -> d
     if "ok" not in envelope:
         raise CliError(str(envelope.get("error", "the service refused the request")))
     if not envelope["ok"]:
-        raise _refused(envelope["error"])
+        again = (envelope["error"].get("details") or {}).get("again")
+        if again is None or not _is_asked_at_a_terminal():
+            raise _refused(envelope["error"])
+        warn_first([envelope["error"]["message"]])
+        return _data(op, {**given, **again}, where)
     for warning in envelope["warnings"]:
         note(f"warning: {warning}")
     data: dict[str, Any] = envelope["data"]

@@ -57,11 +57,13 @@ def diagnose(config: Config, home: Path) -> list[Finding]:
 
 
 def _refused(config: Config) -> Iterator[Finding]:
+    closed = ", ".join(scope.id for scope in config.scopes if scope.is_closed)
+    state = f"closed until fixed: {closed}" if closed else "what was valid before and is unchanged stays in force"
     for sentence in config.refused:
         yield _finding(
-            "warning",
+            "error" if closed else "warning",
             REFUSED,
-            f"config.json is not valid, so what was valid before and is unchanged stays in force. {sentence}",
+            f"config.json is not valid, {'' if closed else 'so '}{state}. {sentence}",
             "Run: computer-linker doctor --fix",
         )
 

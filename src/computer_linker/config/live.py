@@ -136,8 +136,7 @@ def _suspended(good: Config, accepted: dict[str, Any], refused: dict[str, Any]) 
         scope
         if before.get(scope.id) == after.get(scope.id)
         # Not left out: its rules about what lies inside another scope's folder go on.
-        # Not a copy: that would keep the decisions cached in it.
-        else Scope.from_wire({**scope.to_wire(), "capabilities": []}).refusing(scope.refused)
+        else scope.closed()
         for scope in good.scopes
     ]
 

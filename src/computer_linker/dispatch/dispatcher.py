@@ -127,11 +127,23 @@ class Dispatcher:
         return Reply(answer)
 
     async def note(
-        self, name: str, principal: Principal, notes: Mapping[str, Fact], scope: str = "", parent: str | None = None, /
+        self,
+        name: str,
+        principal: Principal,
+        notes: Mapping[str, Fact],
+        scope: str = "",
+        parent: str | None = None,
+        /,
+        *,
+        error: LinkError | None = None,
     ) -> str:
-        """Record what the service itself did about a principal; the id of the event."""
+        """Record what the service itself did, or with `error` refused, about a principal; the id of the event."""
         event = new_event(scope, name, principal, parent)
-        event.ok, event.effect, event.summary = True, "confirmed", dict(notes)
+        event.summary = dict(notes)
+        if error is None:
+            event.ok, event.effect = True, "confirmed"
+        else:
+            mark_failed(event, error)
         await self._close(event, time.perf_counter())
         return event.operation_id
 

@@ -106,6 +106,7 @@ class Scope(Model):
     capabilities: list[str] = []
     policy: ScopePolicy = ScopePolicy()
     _refused: dict[str, str] = PrivateAttr(default_factory=dict)
+    _is_closed: bool = PrivateAttr(default=False)
 
     @field_validator("capabilities")
     @classmethod
@@ -148,6 +149,17 @@ class Scope(Model):
         """This scope, with these roots refused."""
         made = self.model_copy()
         made._refused = roots
+        return made
+
+    @property
+    def is_closed(self) -> bool:
+        """True while it has no rights because config.json changes it and is not valid."""
+        return self._is_closed
+
+    def closed(self) -> "Scope":
+        """This scope without any right, until config.json is valid. Not a copy: that would keep the cached decisions."""
+        made = Scope.from_wire({**self.to_wire(), "capabilities": []}).refusing(self.refused)
+        made._is_closed = True
         return made
 
     @cached_property

@@ -26,6 +26,7 @@ class UndoInput(Model):
         ),
         Positional("ID|PATH|last"),
     ]
+    yes: Annotated[bool, Field(description="Undo it also where clients may then do more than now.")] = False
 
 
 class UndoneFile(Model):
@@ -37,11 +38,13 @@ class Undone(Model):
     undone: str
     scope: Annotated[str | None, Field(description="Whose files were put back; null for the config.")] = None
     files: list[UndoneFile] = []
+    changes: Annotated[list[str], Field(description="What is different in the config now, a line for each field.")] = []
 
 
 def _text(result: Undone) -> Iterator[Shown]:
     if result.scope is None:
         yield f"The config is as it was before {result.undone}."
+        yield from result.changes
         yield f"What that was: computer-linker history show {result.undone}"
         return
     yield f"Took back {result.undone} in {result.scope}."
@@ -80,9 +83,9 @@ async def undo(ctx: Context, input: UndoInput) -> Undone:
             else f"There is nothing kept to undo {wanted[:80]}.",
             hint="the newest changes of files and of the config are kept: computer-linker history",
         )
-    await undo_config_change(ctx.services.home, wanted)
+    changes = await undo_config_change(ctx.services.home, wanted, ctx.operation_id, is_agreed=input.yes)
     ctx.effect = "confirmed"
-    return Undone(undone=wanted)
+    return Undone(undone=wanted, changes=changes)
 
 
 def _meant(given: str, files: dict[str, "Record"], config: list[str]) -> str:

@@ -39,6 +39,12 @@ def find_scope(config: Callable[[], Config], scope_id: str, principal: Principal
     return scope
 
 
+_CLOSED = (
+    "Scope {} is closed until the owner of this computer has corrected its config file, which is not valid now. "
+    "Try again later, or ask the owner to run: computer-linker doctor"
+)
+
+
 def judge(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     """Whether this operation may run in this scope for this caller, before its request is even parsed."""
     if principal.grants is not None or principal.proof == "bridge":
@@ -53,7 +59,8 @@ def _judged(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     needs = [capability.value for capability in sorted(rights.needs | rights.needs_any)]
     missing = missing_capabilities(scope, rights, principal)
     if missing:
-        return Verdict("deny", f"Scope {scope.id} does not allow {', '.join(missing)}.", needs, missing)
+        reason = f"Scope {scope.id} does not allow {', '.join(missing)}."
+        return Verdict("deny", _CLOSED.format(scope.id) if scope.is_closed else reason, needs, missing)
     if not scope.serves(rights.on):
         return Verdict("deny", f"{rights.name} needs a {rights.on} scope; {scope.id} is a {scope.type} scope.", needs)
     if needs_confirmation(scope, rights.effect) or (rights.asked_by is not None and rights.asked_by(scope.policy)):

@@ -9,6 +9,7 @@ from typing import Any
 from anyio import to_thread
 
 from computer_linker.config import roots
+from computer_linker.config.difference import changes
 from computer_linker.config.load import CONFIG_NAME, load, parse, read_document, with_identity
 from computer_linker.config.private import make_folder
 from computer_linker.config.runtime import effective
@@ -24,12 +25,14 @@ from computer_linker.config.store import (
     update,
     write_whole,
 )
-from computer_linker.errors import Conflict, NotFound
+from computer_linker.errors import ConfirmRequired, Conflict, NotFound
 from computer_linker.registry.context import Context
 from computer_linker.service.settings import check
 
 _FOLDER = "config-undo"
 _KEPT = 50
+_LINES = ".changes"
+_KEPT_LINES = 500
 _NOT_UNDONE = ("ownerToken", "tunnel")
 """What an undo leaves as it is: an old token would work again, and a tunnel is opened and closed by its own commands."""
 
@@ -83,21 +86,45 @@ async def newest_config_change(home: Path) -> str | None:
     return await to_thread.run_sync(find)
 
 
-async def undo_config_change(home: Path, operation_id: str) -> None:
-    """Put config.json back to what it was before that operation. Raises Conflict when it was changed since.
+def changed_lines(home: Path, operation_id: str) -> list[str]:
+    """What that operation changed in the config, a line for each field; empty when nothing is kept of it."""
+    try:
+        return _path(home, operation_id, _LINES).read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return []
 
+
+async def undo_config_change(home: Path, operation_id: str, undo_id: str = "", *, is_agreed: bool = False) -> list[str]:
+    """Put config.json back to what it was before that operation, and return what changed.
+
+    Raises Conflict when it was changed since, and ConfirmRequired where clients would get more rights and that is not agreed.
     The folders of its scopes are again those that were on record then, so one that was replaced meanwhile stays refused.
     """
+    lines: list[str] = []
 
     def edit(document: dict[str, Any]) -> None:
         if _digest(document) != kept["after"]:
             raise Conflict("config.json was changed since; nothing was undone.", hint="undo the later change first")
         stays = {name: document[name] for name in _NOT_UNDONE if name in document}
+        found = changes(_undoable(document), kept["before"])
+        wider = [change.line for change in found if change.widens]
+        if wider and not is_agreed:
+            raise ConfirmRequired(
+                f"To undo this gives clients more than now: {'; '.join(wider)}. Nothing was changed.",
+                hint=f"if you mean it: computer-linker undo {operation_id} --yes",
+                again={"operation": operation_id, "yes": True},
+            )
+        lines.extend(change.line for change in found)
         document.clear()
         document.update(kept["before"], **stays)
 
+    def put_back(before: dict[str, Any], after: dict[str, Any]) -> None:
+        roots.put_back(home, kept["roots"])
+        if undo_id:
+            _store_lines(home, undo_id, lines)
+
     def undo() -> None:
-        _update(home, edit, lambda before, after: roots.put_back(home, kept["roots"]))
+        _update(home, edit, put_back)
         _path(home, operation_id).unlink(missing_ok=True)
 
     kept = await to_thread.run_sync(_read, home, operation_id)
@@ -105,6 +132,7 @@ async def undo_config_change(home: Path, operation_id: str) -> None:
         await to_thread.run_sync(_put_back_bytes, home, operation_id, kept)
     else:
         await to_thread.run_sync(undo)
+    return lines
 
 
 def replace_recorded(home: Path, operation_id: str, before: bytes, value: dict[str, Any]) -> Config:
@@ -140,13 +168,24 @@ def _update(home: Path, edit: Edit, beside: Beside) -> Config:
 def _keep(home: Path, operation_id: str, before: dict[str, Any], after: dict[str, Any]) -> None:
     identities = roots.listed(home, parse(before))
     _store(home, operation_id, {"before": _undoable(before), "after": _digest(after), "roots": identities})
+    _store_lines(home, operation_id, [change.line for change in changes(_undoable(before), _undoable(after))])
+
+
+def _store_lines(home: Path, operation_id: str, lines: list[str]) -> None:
+    """Keep what was changed for the history, also after an undo; never a token."""
+    write_whole(home / _FOLDER, f"{operation_id}{_LINES}", "".join(f"{line}\n" for line in lines).encode())
+    _prune(home / _FOLDER, _LINES, _KEPT_LINES)
 
 
 def _store(home: Path, operation_id: str, kept: dict[str, Any]) -> None:
     folder = home / _FOLDER
     make_folder(folder)
     write_whole(folder, f"{operation_id}.json", json.dumps(kept).encode())
-    for old in sorted(folder.glob("*.json"))[:-_KEPT]:
+    _prune(folder, ".json", _KEPT)
+
+
+def _prune(folder: Path, ending: str, most: int) -> None:
+    for old in sorted(folder.glob(f"*{ending}"))[:-most]:
         old.unlink(missing_ok=True)
 
 
@@ -158,8 +197,8 @@ def _read(home: Path, operation_id: str) -> dict[str, Any]:
     return kept
 
 
-def _path(home: Path, operation_id: str) -> Path:
-    return home / _FOLDER / f"{operation_id}.json"
+def _path(home: Path, operation_id: str, ending: str = ".json") -> Path:
+    return home / _FOLDER / f"{operation_id}{ending}"
 
 
 def _undoable(document: dict[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def diagnosis(config: Config | None, home: Path, refusal: ConfigInvalid | None =
         # Each problem of a refused file is named above already.
         named = () if refusal is None else (REFUSED,)
         findings += [found for found in diagnose(config, home) if found.code not in named]
-        findings += [*_wide_rules(config), *(_still_in_force() if refusal is not None else ())]
+        findings += [*_wide_rules(config), *(_still_in_force(config) if refusal is not None else ())]
     tools = tool_readiness(config.scopes if config is not None else ())
     return Diagnosis(
         version=__version__,
@@ -146,8 +146,11 @@ def _refused(home: Path, refusal: ConfigInvalid) -> Iterator[Finding]:
         yield Finding(severity="error", code="config_invalid", message=sentence, remedy=remedy, fixable=fixable)
 
 
-def _still_in_force() -> Iterator[Finding]:
-    sentence = "Until the file is valid, what was valid before and is unchanged stays in force."
+def _still_in_force(config: Config) -> Iterator[Finding]:
+    closed = ", ".join(scope.id for scope in config.scopes if scope.is_closed)
+    sentence = "Until the file is valid, what was valid before and is unchanged stays in force" + (
+        f"; closed until fixed: {closed}." if closed else "."
+    )
     yield Finding(severity="info", code=REFUSED, message=sentence, remedy="")
 
 

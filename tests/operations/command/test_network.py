@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from computer_linker.audit.wording import outcome, what
 from computer_linker.computer.local.linux.processes import LinuxProcesses
 from computer_linker.providers.network.gates import Gates
 from computer_linker.providers.sandbox.sandbox import Sandbox
@@ -82,6 +83,13 @@ async def test_another_host_is_not_reached_and_the_refusal_names_it(
     assert "refused other.example.org" in warning and "scope allow-host app other.example.org" in warning
     (seen,) = await connections(road, 1)
     assert (seen["host"], seen["verdict"]) == ("other.example.org", "refused")
+    (event,) = [one for one in (await road.data("history.last", ""))["events"] if one["op"] == "network.connect"]
+    assert (event["ok"], event["decision"], event["errorCode"]) == (False, "deny", "permission_denied")
+    assert what(event) in (
+        "tried to connect to other.example.org",
+        f"tried to connect to other.example.org:{server.port}",
+    )
+    assert outcome(event) == "refused: not in the list of hosts"
 
 
 async def test_this_machine_is_reached_only_where_it_is_listed(road: Road, server: NamedServer) -> None:

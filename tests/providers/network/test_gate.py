@@ -11,9 +11,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from computer_linker.model.network import parse_entry
 from computer_linker.providers.network.gate import Gate
+from computer_linker.providers.network.passage import Passage
 from computer_linker.providers.network.reach import Own, Reach, Rules
 from computer_linker.providers.network.stream import Stream, join
+from support.named_server import named_server
 from support.waiting import until
 from support.web import web_server
 
@@ -136,3 +139,73 @@ async def test_a_tunnel_lives_while_either_direction_moves_and_ends_when_none_do
         with anyio.fail_after(60):
             await joined
     assert sum(moved) > 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [b"0033git-upload-pack /x.git\0host=localhost\0", b"\0\0\0\x08\x04\xd2\x16/", b"AMQP\0\0\x09\x01", b"*1\r\n"],
+)
+async def test_other_protocols_whose_client_speaks_first_are_carried(first: bytes) -> None:
+    async def repeat(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(len(first)))
+        writer.close()
+
+    async with gate() as made, await asyncio.start_server(repeat, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
+        writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode() + first)
+        with anyio.fail_after(60):
+            assert (await reader.read(-1)).endswith(b"\r\n\r\n" + first)
+        writer.close()
+
+
+@pytest.mark.parametrize("request_", [b"CONNECT %b:443 HTTP/1.1\r\n\r\n", b"GET http://%b:443/ HTTP/1.1\r\n\r\n"])
+async def test_a_name_that_is_not_resolved_is_reported(request_: bytes) -> None:
+    seen: list[Passage] = []
+    made = Gate(Reach(lambda: Rules(True), Own(frozenset, frozenset)), seen.append)
+    made.listen(None)
+    assert (await said(made, request_ % b"Secret.invalid")).startswith(b"HTTP/1.1 502")
+    assert [(passage.host, passage.port, passage.verdict) for passage in seen] == [("secret.invalid", 443, "failed")]
+    await made.aclose()
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+async def test_each_request_of_a_kept_connection_is_judged(is_direct: bool) -> None:
+    with named_server() as server:
+        entries = [parse_entry(f"kept.example:{server.port}=127.0.0.1")]
+        made = Gate(Reach(lambda: Rules(False, tuple(entries)), Own(frozenset, frozenset)))
+        made.listen(None)
+        direct = socket.create_server(("127.0.0.1", 0))
+        place = direct.getsockname()[1]
+        made.serve(direct, lambda client: made.take(client, "kept.example", server.port))
+        reader, writer = await asyncio.open_connection("127.0.0.1", place if is_direct else made.port)
+        base = "" if is_direct else f"http://kept.example:{server.port}"
+        asked = f"GET {base}/ HTTP/1.1\r\nHost: kept.example:{server.port}\r\n\r\n".encode()
+        with anyio.fail_after(60):
+            for _ in range(2):
+                writer.write(asked)
+                assert b"Hello" in await reader.readuntil(b"/ 0")
+            entries[:] = [parse_entry("other.example")]
+            writer.write(asked)
+            assert (await reader.read(-1)).startswith(b"HTTP/1.1 403")
+        assert len(server.seen) == 2
+        writer.close()
+        await made.aclose()
+
+
+async def test_a_connection_that_ends_before_its_first_step_is_closed() -> None:
+    made = Gate(Reach(lambda: Rules(True), Own(frozenset, frozenset)))
+    ours, theirs = socket.socketpair()
+    with ours:
+        made.begin(theirs, made.greet)
+        assert made.connections == 1
+        await made.aclose()
+        assert made.connections == 0 and theirs.fileno() == -1
+
+
+async def test_the_owners_address_is_preferred_to_other_entries_of_the_name() -> None:
+    entries = tuple(
+        map(parse_entry, ("*.corp.internal:5432", "db.corp.internal:5432", "db.corp.internal:5432=127.0.0.9"))
+    )
+    reach = Reach(lambda: Rules(False, entries), Own(frozenset, frozenset))
+    assert await reach.judge("db.corp.internal", 5432) == ("db.corp.internal", ["127.0.0.9"])

@@ -12,7 +12,7 @@ from computer_linker.errors import NotFound
 from computer_linker.model.history import HistoryEvent
 from computer_linker.owner.history.evidence import Stored, diff_of, stored_of
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, Table, owner_operation
-from computer_linker.service.changing_config import kept_config_changes
+from computer_linker.service.changing_config import changed_lines, kept_config_changes
 
 _HIDDEN = ("number", "summary", "approval")
 
@@ -45,7 +45,9 @@ def _text(result: OperationDetails) -> Iterator[Shown]:
     yield f"{result.outcome}" + (f" ({result.approval})" if result.approval else "")
     yield ""
     rows = [(name, str(value)) for name, value in event.items() if value is not None and name not in _HIDDEN]
-    yield Table([*rows, *((name, str(value)) for name, value in event["summary"].items() if value is not None)])
+    facts = [(name, str(value)) for name, value in event["summary"].items() if value is not None]
+    # The digest of a value says nothing beside the value.
+    yield Table([*rows, *(fact for fact in facts if not (result.diff and fact[1].startswith("[")))])
     for title, lines in (
         ("Steps", [f"  {plain.id}  {plain.what}  {plain.outcome}" for plain in map(described, result.steps)]),
         ("Changes", [f"  {line}" for line in result.diff]),
@@ -98,7 +100,7 @@ async def history_show(ctx: Context, input: ShowInput) -> OperationDetails:
         approval=approval_phrase(event),
         steps=steps,
         undoable=undoable,
-        diff=diff or [],
+        diff=diff if diff is not None else changed_lines(ctx.services.home, event["operationId"]),
         stored=stored,
         advice=advice_on(event),
         commands=_commands(event, stored, undoable=undoable),

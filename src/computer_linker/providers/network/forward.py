@@ -1,8 +1,8 @@
 """Plain HTTP through the gate: each request is read, judged by the host that it names, and written anew."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from computer_linker.model.network import address_of, split_host
@@ -23,26 +23,28 @@ _HEAD_S = 15.0
 _ANSWER_S = 3600.0
 """A large body may take long to send before the answer begins."""
 _BODILESS = (b"204", b"304")
-Connect = Callable[[str, int], Awaitable[Upstream]]
+
+
+class Outside(Protocol):
+    """What judges hosts and connects to them."""
+
+    async def judge(self, host: str, port: int) -> tuple[str, list[str]]: ...
+
+    async def connect(self, host: str, port: int) -> Upstream: ...
+
+    def refused(self, refused: Refused) -> None: ...
 
 
 class Forward:
-    """The requests of one connection. `origin` is the host it was opened to; None for a proxy's client, which names one each."""
+    """The requests of one connection. `upstream` is where it was opened to; None for a proxy's client, which names one each."""
 
-    def __init__(
-        self,
-        client: Stream,
-        connect: Connect,
-        refused: Callable[[Refused], None],
-        origin: tuple[str, int] | None = None,
-    ) -> None:
+    def __init__(self, client: Stream, outside: Outside, upstream: Upstream | None = None) -> None:
         self._client = client
-        self._connect = connect
-        self._refused = refused
-        self._origin = origin
+        self._outside = outside
+        self._origin = None if upstream is None else (upstream.passage.host, upstream.passage.port)
         self._default_port = 80
-        self._upstream: Upstream | None = None
-        self._place: tuple[str, int] | None = None
+        self._upstream = upstream
+        self._place = self._origin
         self._has_begun = False
         """The answer to the present request has begun, so that no other can be given."""
 
@@ -75,7 +77,7 @@ class Forward:
         try:
             place, path = self._destination(request)
         except Refused as refused:
-            self._refused(refused)
+            self._outside.refused(refused)
             raise
         framing = framing_of(request, 0)
         upgrade = _upgrade(request)
@@ -164,14 +166,16 @@ class Forward:
         return _place(parts.netloc, self._default_port), path.encode("ascii")
 
     async def _upstream_for(self, place: tuple[str, int]) -> Upstream:
-        """The open connection to this host, or a new one: judged again when it is idle for long enough to be lost."""
-        if self._upstream is not None and self._place == place and self._upstream.is_usable():
-            return self._upstream
-        if self._upstream is not None:
-            self._upstream.close()
-            self._upstream = None
+        """The open connection to this host, judged again because the rules may have changed, or a new one."""
         try:
-            self._upstream = await self._connect(*place)
+            if self._upstream is not None and self._place == place:
+                await self._outside.judge(*place)
+                if self._upstream.is_usable():
+                    return self._upstream
+            if self._upstream is not None:
+                self._upstream.close()
+                self._upstream = None
+            self._upstream = await self._outside.connect(*place)
         except (OSError, TimeoutError):
             await self._client.send(refusal(f"{place[0]} did not answer.", "502 Bad Gateway"))
             raise Ended from None

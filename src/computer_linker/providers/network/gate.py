@@ -7,9 +7,11 @@ network each allowed name has an address of its own, and what connects there is 
 import asyncio
 import logging
 import os
+import re
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,15 +31,28 @@ _RETRY_S = 0.2
 """Wait after a failed accept: there are no descriptors left, which passes."""
 _CONNECT = b"CONNECT "
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_SPACES = b"\t\n\v\f\r \x1c\x1d\x1e\x1f\x85\xa0"
+"""What some server takes for a space."""
+_VERSION = re.compile(rb"[^!-~]HTTP/", re.IGNORECASE)
+_METHOD = re.compile(rb"[A-Za-z_-]+[" + _SPACES + rb"]")
+_BINARY = re.compile(rb"[\0-\x08\x0e-\x1b\x7f]")
 _FAILURES = (OSError, TimeoutError, Ended, BadMessage, ValueError)
 
 
 class Gate:
     """Takes connections until it is closed, and reports each."""
 
-    def __init__(self, reach: Reach, report: Callable[[Passage], None] = lambda _passage: None) -> None:
+    def __init__(
+        self,
+        reach: Reach,
+        report: Callable[[Passage], None] = lambda _passage: None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
         self._reach = reach
         self._report = report
+        self._ended = ended
+        """Called when it is closed and all connections are reported."""
+        self._is_closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.connections = 0
         """How many are open."""
@@ -69,6 +84,9 @@ class Gate:
 
     def close(self) -> None:
         """Stop, and end all connections."""
+        self._is_closed = True
+        if not self._tasks:
+            self._ended()
         for task in list(self._tasks):
             task.cancel()
 
@@ -88,13 +106,20 @@ class Gate:
         self.refusals.append(f"{refused.host}: {refused.why}")
         self._report(Passage(refused.host, refused.port, "refused", refused.why, refused.entry))
 
-    async def connect(self, host: str, port: int) -> Upstream:
-        """A connection to a host that may be reached. Raises Refused, which is reported here."""
+    async def judge(self, host: str, port: int) -> tuple[str, list[str]]:
+        """The canonical host, and its addresses. Raises Refused, or why there are none; both are reported here."""
         try:
-            host, addresses = await self._reach.judge(host, port)
+            return await self._reach.judge(host, port)
         except Refused as refused:
             self.refused(refused)
             raise
+        except (OSError, TimeoutError) as error:
+            self._report(Passage(_canonical(host) or host, port, "failed", type(error).__name__))
+            raise
+
+    async def connect(self, host: str, port: int) -> Upstream:
+        """A connection to a host that may be reached. Raises Refused or why it failed, which is reported here."""
+        host, addresses = await self.judge(host, port)
         try:
             stream = await connected(addresses, port)
         except (OSError, TimeoutError) as error:
@@ -109,7 +134,7 @@ class Gate:
                 return
             asked = await _asked(client)
         if asked is None:
-            await Forward(client, self.connect, self.refused).run()
+            await Forward(client, self).run()
             return
         host, port, answers = asked
         try:
@@ -140,7 +165,7 @@ class Gate:
             elif hello.is_tls(client.held):
                 await self._relay_tls(client, upstream)
             elif await _is_http(client):
-                await self._relay_http(client, upstream)
+                await Forward(client, self, upstream).run()
             else:
                 await join(client, upstream.stream, upstream.sent, upstream.received)
         finally:
@@ -156,15 +181,6 @@ class Gate:
         else:
             await join(client, upstream.stream, upstream.sent, upstream.received)
 
-    async def _relay_http(self, client: Stream, upstream: Upstream) -> None:
-        place = (upstream.passage.host, upstream.passage.port)
-        unused: list[Upstream] = [upstream]
-
-        async def connect(host: str, port: int) -> Upstream:
-            return unused.pop() if unused and unused[-1].is_usable() else await self.connect(host, port)
-
-        await Forward(client, connect, self.refused, place).run()
-
     async def _accept(self, listener: socket.socket, handle: Callable[[Stream], Awaitable[None]]) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -177,8 +193,18 @@ class Gate:
             if self.connections >= _MAX_CONNECTIONS:
                 sock.close()
                 continue
-            self.connections += 1
-            self._start(self._served(Stream(sock), handle))
+            self.begin(sock, handle)
+
+    def begin(self, sock: socket.socket, handle: Callable[[Stream], Awaitable[None]]) -> None:
+        """Serve a connection, which belongs to the gate from now on."""
+        client = Stream(sock)
+        self.connections += 1
+        # Not within the task: one that is cancelled before its first step runs nothing of its own.
+        self._start(self._served(client, handle)).add_done_callback(partial(self._let_go, client))
+
+    def _let_go(self, client: Stream, _task: asyncio.Task[None]) -> None:
+        self.connections -= 1
+        client.close()
 
     async def _served(self, client: Stream, handle: Callable[[Stream], Awaitable[None]]) -> None:
         try:
@@ -186,15 +212,17 @@ class Gate:
         except _FAILURES as error:
             # Bytes may have been forwarded, so that no error response is possible.
             log.debug("a connection of the gate ended: %r", error)
-        finally:
-            self.connections -= 1
-            client.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
         return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._is_closed and not self._tasks:
+            self._ended()
 
 
 class _Answers(NamedTuple):
@@ -260,16 +288,18 @@ async def _named_in_hello(client: Stream) -> str | None:
 
 
 async def _is_http(client: Stream) -> bool:
-    """Whether a line with ` HTTP/` comes first; blank lines before it count too, as servers skip them."""
+    """Whether a line with ` HTTP/` comes first, or one too long to tell; blank lines before it count, as servers skip them."""
     async with asyncio.timeout(_GREETING_S):
         while True:
-            text = client.held.lstrip(b"\r\n \t")
-            line, ends, _ = text.partition(b"\n")
-            if any((byte < 0x20 and byte not in b"\r\t") or byte == 0x7F for byte in line[:_MAX_LINE]):
-                return False
-            if b" HTTP/" in line.upper():
+            line, ends, _ = client.held.lstrip(_SPACES).partition(b"\n")
+            if _VERSION.search(line):
                 return True
-            if ends or len(line) > _MAX_LINE or not await client.more():
+            # Some servers take any byte in an address, so that one of these tells nothing after a method.
+            if ends or (_BINARY.search(line) and not _METHOD.match(line)):
+                return False
+            if len(line) > _MAX_LINE:
+                return True
+            if not await client.more():
                 return False
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from computer_linker.computer.facets.processes import PROXY, InnerNetwork
+from computer_linker.errors import ExecutionFailed, LinkError, PermissionDenied
 from computer_linker.model.network import PRESETS, Entry, address_of, parse_entry
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -26,6 +27,8 @@ from computer_linker.services import Services
 _PRESETS_S = 30.0
 _MAX_EVENTS = 1000
 """Connections of one command that the history keeps one by one; of further ones, their number."""
+_MAX_WARNINGS = 20
+"""Refused hosts of one command that its answers name; of further refusals, their number."""
 _PROXY_URL = f"http://{PROXY[0]}:{PROXY[1]}"
 _HERE = "localhost,127.0.0.1,::1"
 ENVIRONMENT = {
@@ -47,10 +50,12 @@ class CommandGate:
     def __init__(self, gates: "Gates", scope: Scope, principal: Principal, program: str) -> None:
         self._gates, self._scope = gates, scope
         self._reach = Reach(partial(gates.rules, scope.id), gates.own)
-        self._gate = Gate(self._reach, self._report)
         self._record = _Recorder(gates, scope, principal, program)
+        self._gate = Gate(self._reach, self._report, lambda: self._record.close(self.operation))
+        self._is_closed = False
         self._resolver: Resolver | None = None
         self._refused: dict[str, str] = {}
+        self._further = 0
         self._inner: list[int] = []
         self.operation: str | None = None
         """The operation that the command belongs to."""
@@ -62,19 +67,25 @@ class CommandGate:
         )
 
     def warnings(self) -> list[str]:
-        """A sentence for each host that was refused, with the owner's command that allows it."""
-        return list(self._refused.values())
+        """A sentence for each host that was refused, with the owner's command that allows it; above a bound, the number."""
+        further = f"The network gate refused {self._further} further connections." if self._further else ""
+        return [*self._refused.values(), *filter(None, (further,))]
 
     def close(self) -> None:
         """End its connections; called once the command has ended."""
+        self._is_closed = True
         self._gates.inner.difference_update(self._inner)
         self._gate.close()
-        self._record.close(self.operation)
         if self._resolver is not None:
             self._resolver.close()
             self._resolver = None
 
     def _opened(self, fds: list[int]) -> None:
+        if self._is_closed:
+            # The call was cancelled while its root was staged.
+            for fd in fds:
+                os.close(fd)
+            return
         self._inner = fds
         self._gates.inner.update(fds)
         resolver, proxy, *ports = (socket.socket(fileno=fd) for fd in fds)
@@ -92,7 +103,10 @@ class CommandGate:
     def _report(self, passage: Passage) -> None:
         if passage.verdict == "refused":
             place = f"{passage.host}:{passage.port}" if passage.port else passage.host
-            self._refused.setdefault(place, _refusal(place, passage, self._scope.id))
+            if place not in self._refused and len(self._refused) >= _MAX_WARNINGS:
+                self._further += 1
+            else:
+                self._refused.setdefault(place, _refusal(place, passage, self._scope.id))
         self._record(passage, self.operation)
 
 
@@ -106,7 +120,8 @@ class _Recorder:
     def __call__(self, passage: Passage, operation: str | None = None) -> None:
         self._count += 1
         if self._count <= _MAX_EVENTS:
-            self._gates.record(self._principal, self._scope.id, operation, facts_of(self._program, passage))
+            facts = facts_of(self._program, passage)
+            self._gates.record(self._principal, self._scope.id, operation, facts, _error_of(passage))
 
     def close(self, operation: str | None) -> None:
         """Record how many were left out."""
@@ -139,8 +154,8 @@ class Gates:
 
     def for_browser(self, scope: Scope, principal: Principal) -> Gate:
         """The proxy of a browser: for the scope's hosts, or for all."""
-
-        return Gate(Reach(partial(self.rules, scope.id), self.own), _Recorder(self, scope, principal, "browser"))
+        record = _Recorder(self, scope, principal, "browser")
+        return Gate(Reach(partial(self.rules, scope.id), self.own), record, partial(record.close, None))
 
     def rules(self, scope_id: str) -> Rules:
         """What the scope may reach by the config of this moment."""
@@ -151,10 +166,17 @@ class Gates:
         return Rules(False, tuple(entry for text in network for entry in self._entries(text)))
 
     def record(
-        self, principal: Principal, scope: str, operation: str | None, facts: Mapping[str, str | int | None]
+        self,
+        principal: Principal,
+        scope: str,
+        operation: str | None,
+        facts: Mapping[str, str | int | None],
+        error: LinkError | None = None,
     ) -> None:
-        """Put a connection into the history."""
-        work: Coroutine[Any, Any, str] = self._services.note("network.connect", principal, facts, scope, operation)
+        """Put a connection into the history, or one that was refused or failed."""
+        work: Coroutine[Any, Any, str] = self._services.note(
+            "network.connect", principal, facts, scope, operation, error=error
+        )
         task = asyncio.ensure_future(work)
         self._recording.add(task)
         task.add_done_callback(self._recording.discard)
@@ -190,6 +212,13 @@ def facts_of(program: str, passage: Passage) -> dict[str, str | int | None]:
         "receivedBytes": passage.received,
         "reason": passage.why or None,
     }
+
+
+def _error_of(passage: Passage) -> LinkError | None:
+    """What ended a connection that was not let through; None for one that was."""
+    if passage.verdict == "refused":
+        return PermissionDenied(f"The network gate refused it: {passage.why}.", rule="hosts")
+    return ExecutionFailed(f"The connection failed: {passage.why}.") if passage.verdict == "failed" else None
 
 
 def _needs_address(host: str) -> bool:

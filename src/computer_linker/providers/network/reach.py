@@ -78,7 +78,9 @@ class Reach:
             raise Refused(host, port, "this scope has no network")
         if host in self._own.hosts():
             raise Refused(host, port, "it is this service itself")
-        entry = next((entry for entry in rules.entries if entry.covers(host, port)), None)
+        covering = (entry for entry in rules.entries if entry.covers(host, port))
+        # The owner's address for a name goes before every other entry that means the name.
+        entry = max(covering, key=lambda entry: entry.pinned is not None, default=None)
         if entry is None and not rules.everything:
             why = f"the network list of the scope has it without port {port}" if rules.names(host) else NOT_LISTED
             raise Refused(host, port, why, entry_for(host, port))

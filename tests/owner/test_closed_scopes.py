@@ -1,0 +1,39 @@
+"""While a broken config.json closes a scope, `status` is not ready and names it, and a client gets the reason."""
+
+import json
+from pathlib import Path
+
+from computer_linker.client.socket_client import call_service
+from support.commands import command
+from support.service import write_config
+
+
+def test_status_and_the_client_are_given_the_reason_why_a_scope_is_closed(tmp_path: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "root"
+    write_config(home, root, token="t" * 32)
+    (root / "x").write_text("CANARY")
+    read = ("op", "file.read", "x", "--scope", "app", "--json")
+    try:
+        assert "CANARY" in command(home, *read).stdout
+        assert json.loads(command(home, "status", "--json").stdout)["status"]["ready"] is True
+        document = json.loads((home / "config.json").read_bytes())
+        document["scopes"][0]["policy"] = {"confrim": "all"}
+        (home / "config.json").write_text(json.dumps(document, indent=2))
+        shown = command(home, "status")
+        assert shown.returncode == 1 and "not ready" in shown.stdout, shown.stdout
+        assert "closed until fixed: app" in shown.stdout and "confrim" in shown.stdout
+        assert "next: Run: computer-linker doctor --fix" in shown.stdout
+        status = json.loads(command(home, "status", "--json").stdout)["status"]
+        assert status["ready"] is False and "closed until fixed: app" in status["blockingReasons"][0]
+        looked = command(home, "doctor")
+        assert looked.returncode == 1 and "closed until fixed: app" in looked.stdout
+        answer = call_service(home, "computer_operation", {"scope": "app", "op": "file.read", "target": "x"})
+        assert answer["ok"] is False and "CANARY" not in json.dumps(answer)
+        error = answer["error"]
+        assert error["code"] == "permission_denied" and "config file, which is not valid" in error["message"]
+        del document["scopes"][0]["policy"]["confrim"]
+        (home / "config.json").write_text(json.dumps(document))
+        assert "CANARY" in command(home, *read).stdout
+        assert command(home, "status").returncode == 0
+    finally:
+        command(home, "stop")
