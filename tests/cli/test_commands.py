@@ -256,6 +256,15 @@ def test_doctor_fix_repairs_what_has_one_answer(shell: Shell) -> None:
     assert {scope.id for scope in load(shell.home).scopes} == {"my-project", "twin"}
 
 
+def test_the_repairs_and_the_undo_are_the_last_lines_of_doctor_fix(shell: Shell) -> None:
+    shell("setup", shell.folder)
+    shell("scope", "edit", "my-project", "--allow", "package:run")
+    lines = shell("doctor", "--fix")[1].splitlines()
+    assert lines[-2] == "Gave scope my-project the default list of allowed commands."
+    assert lines[-1].startswith("config.json as it was can be put back: computer-linker undo ")
+    assert not any(line.startswith("release") for line in lines)
+
+
 def stored(home: Path) -> dict[str, Any]:
     """The one scope as config.json has it."""
     [scope] = json.loads((home / "config.json").read_bytes())["scopes"]

@@ -175,6 +175,48 @@ def test_a_usual_breakage_is_repaired_and_can_be_put_back(
     assert (home / "config.json").read_text() == text
 
 
+NARROWED: list[tuple[str, Any, Any]] = [
+    ("confirm", True, "all"), ("confirm", 1, "all"), ("sandbox", False, "required"), ("outcome", None, "ask"),
+    ("network", "no", False), ("allowShell", "nope", False), ("allowedCommands", {"ls": 1}, []), ("confirm", "al", "all"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given", "made"), NARROWED)
+def test_a_wrong_value_of_a_scope_becomes_the_one_that_allows_least(
+    home: Path, tmp_path: Path, name: str, given: Any, made: Any
+) -> None:
+    """Defect: `confirm: true` became `never`, as in the last valid config."""
+    wide = {"confirm": "never", "sandbox": "off", "network": True, "allowShell": True, "allowedCommands": ["ls", "cat"]}
+    configure(home, {**scope(tmp_path / "a", capabilities=("fs:read",)), "policy": wide})
+    value = json.loads((home / "config.json").read_text())
+    value["scopes"][0]["policy"][name] = given
+    (home / "config.json").write_text(json.dumps(value))
+    done = repair(home)
+    assert f"Set `scopes.0.policy.{name}` to {json.dumps(made)}" in done[0]
+    assert load(home).scopes[0].policy.to_wire()[name] == made
+
+
+@pytest.mark.parametrize(("name", "given"), [("deniedCommands", 5), ("deniedPaths", {"x": 1})])
+def test_a_wrong_list_of_what_is_denied_is_left_to_the_owner(home: Path, tmp_path: Path, name: str, given: Any) -> None:
+    configure(home, scope(tmp_path / "a"))
+    value = json.loads((home / "config.json").read_text())
+    value["scopes"][0]["policy"] = {name: given}
+    (home / "config.json").write_text(json.dumps(value))
+    before = (home / "config.json").read_bytes()
+    with pytest.raises(ConfigInvalid, match=name):
+        repair(home)
+    assert (home / "config.json").read_bytes() == before
+
+
+def test_a_misspelt_capability_gives_back_none_that_was_taken_away(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a", capabilities=("fs:read", "fs:write")))
+    value = json.loads((home / "config.json").read_text())
+    value["scopes"][0]["capabilities"] = ["fs:read", "fs:raed"]
+    (home / "config.json").write_text(json.dumps(value))
+    repair(home)
+    assert load(home).scopes[0].capabilities == ["fs:read"]
+
+
 def test_a_scope_that_stays_invalid_is_not_repaired(home: Path, tmp_path: Path) -> None:
     configure(home, scope(tmp_path / "a"))
     value = json.loads((home / "config.json").read_text())

@@ -4,8 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from computer_linker.service.introspection import ServiceIntrospection
+from computer_linker.transports.mcp.fast_path import Negotiated
+from computer_linker.transports.mcp.session_note import SessionNote
+from computer_linker.transports.mcp.tools import Tools
+from support.events import owners_history
 from support.lines import stdio
-from support.service import TOKEN, owner, serving
+from support.road import LOCAL, Road
+from support.service import LEGACY, TOKEN, owner, serving
 
 
 def test_opening_a_session_is_an_event_on_every_transport_that_has_sessions(tmp_path: Path) -> None:
@@ -45,3 +53,11 @@ def test_a_session_that_the_history_groups_begins_with_its_opening(tmp_path: Pat
     assert group["events"] == 3 and len(group["operations"]) == 3
     masked = [name for name in group["operations"] if name.startswith("[")]
     assert len(masked) == 1 and masked[0].endswith("]") and ", " in masked[0]
+
+
+@pytest.mark.anyio
+async def test_an_opening_that_is_being_recorded_is_not_lost_at_shutdown(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        tools = Tools(road.app.dispatcher, ServiceIntrospection(road.app))
+        SessionNote(tools, lambda: LOCAL).note(Negotiated(era="handshake", version=LEGACY))
+    assert [event["op"] for event in owners_history(road.home)] == ["session.open"]

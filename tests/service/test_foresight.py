@@ -1,11 +1,16 @@
 """What the first command would wait for is found out before it comes."""
 
+import weakref
 from pathlib import Path
 
 import pytest
 
 from computer_linker.providers.sandbox.sandbox import Sandbox
+from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.startup_probe import boundary_found_out, find_out
+from computer_linker.transports.mcp.fast_path import FastPath
+from computer_linker.transports.mcp.prepared import prepared, write_prepared
+from computer_linker.transports.mcp.tools import Tools
 from support.road import Road, folder_scope
 from support.waiting import until
 
@@ -34,3 +39,22 @@ async def test_a_service_that_ends_meanwhile_leaves_nothing(tmp_path: Path) -> N
         async with boundary_found_out(road.app):
             pass
         assert road.app.services.use(Sandbox).known is None
+
+
+async def test_nothing_waits_for_tools_that_were_given_as_they_are(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, []) as road:
+        fast_path = FastPath(Tools(road.app.dispatcher, ServiceIntrospection(road.app)))
+        write_prepared(road.app.home, prepared(fast_path))
+        compared: list[str] = []
+
+        class Connection:
+            def compare(self) -> None:
+                compared.append("compared")
+
+        connection = Connection()
+        is_kept = weakref.ref(connection)
+        fast_path.tools.list_changes.when_tools_are_known(connection.compare)
+        del connection
+        async with boundary_found_out(road.app, fast_path):
+            await until(lambda: is_kept() is None)
+        assert compared == []

@@ -2,15 +2,18 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from computer_linker.transports.http.event_stream import MAX_OF_ONE
 from support.lines import Lines, stdio, stream
 from support.road import folder_scope
-from support.service import META, TOKEN, Http, Service, rpc, serving, wait_for, write_config
+from support.service import DEADLINE_S, META, TOKEN, Http, Service, owner, rpc, serving, wait_for, write_config
 
 CHANGED = "notifications/resources/list_changed"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -99,7 +102,7 @@ class Events:
         request += "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
         self.link.sendall(f"{request}Content-Length: {len(body)}\r\n".encode() + self.headers() + b"\r\n" + body)
         self.read = b""
-        self.until(b"\r\n\r\n")
+        self.head = self.until(b"\r\n\r\n")
 
     def headers(self) -> bytes:
         return b""
@@ -118,20 +121,43 @@ class Events:
             pass
         return json.loads(line.removeprefix(b"data: "))
 
+    def ends(self) -> bool:
+        """Read on; True at the end of the answer, if it comes."""
+        deadline = time.monotonic() + DEADLINE_S
+        while b"\r\n0\r\n\r\n" not in self.read and time.monotonic() < deadline:
+            self.read += self.link.recv(65536)
+        return time.monotonic() < deadline
+
     def close(self) -> None:
         self.link.close()
+
+
+class InSession(Events):
+    """The stream of a handshake-era session."""
+
+    def __init__(self, service: Service, http: Http) -> None:
+        self.session = "".join(f"{name}: {value}\r\n" for name, value in http.session_headers().items()).encode()
+        super().__init__(service, "GET /mcp")
+
+    def headers(self) -> bytes:
+        return self.session
+
+
+class Subscribed(Events):
+    """The stream of a 2026-07-28 subscription."""
+
+    def __init__(self, service: Service) -> None:
+        params = {"notifications": {"resourcesListChanged": True}, "_meta": META}
+        super().__init__(service, "POST /mcp", json.dumps(rpc("s1", "subscriptions/listen", params)).encode())
+
+    def headers(self) -> bytes:
+        return b"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: subscriptions/listen\r\n"
 
 
 def test_over_http_a_session_is_notified_on_its_stream_until_it_is_closed(service: Service) -> None:
     http = Http(service.port, TOKEN)
     http.initialize()
-    session = "".join(f"{name}: {value}\r\n" for name, value in http.session_headers().items()).encode()
-
-    class InSession(Events):
-        def headers(self) -> bytes:
-            return session
-
-    events = InSession(service, "GET /mcp")
+    events = InSession(service, http)
     add_scope(service, "streamed")
     assert events.next() == {"jsonrpc": "2.0", "method": CHANGED}
     events.close()
@@ -139,13 +165,7 @@ def test_over_http_a_session_is_notified_on_its_stream_until_it_is_closed(servic
 
 
 def test_over_http_a_2026_client_is_notified_by_its_subscription(service: Service) -> None:
-    params = {"notifications": {"resourcesListChanged": True}, "_meta": META}
-
-    class Modern(Events):
-        def headers(self) -> bytes:
-            return b"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: subscriptions/listen\r\n"
-
-    events = Modern(service, "POST /mcp", json.dumps(rpc("s1", "subscriptions/listen", params)).encode())
+    events = Subscribed(service)
     assert events.next()["params"]["notifications"] == {"resourcesListChanged": True}
     add_scope(service, "subscribed")
     assert events.next() == {"jsonrpc": "2.0", "method": CHANGED, "params": {"_meta": {SUBSCRIPTION: "s1"}}}
@@ -165,13 +185,32 @@ def test_a_service_with_open_streams_ends(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN) as running:
         http = Http(running.port, TOKEN)
         http.initialize()
-        session = "".join(f"{name}: {value}\r\n" for name, value in http.session_headers().items()).encode()
-
-        class InSession(Events):
-            def headers(self) -> bytes:
-                return session
-
-        events = InSession(running, "GET /mcp")
+        events = InSession(running, http)
     assert events.link.recv(65536) is not None
     events.close()
     http.close()
+
+
+@pytest.mark.parametrize("ending", [("sessions", "revoke", "--all"), ("token", "rotate")], ids=["revoke", "rotate"])
+def test_a_stream_ends_with_its_session_and_with_its_credential(tmp_path: Path, ending: tuple[str, ...]) -> None:
+    with serving(tmp_path, token=TOKEN) as running, closing(Http(running.port, TOKEN)) as http:
+        http.initialize()
+        with closing(InSession(running, http)) as events, closing(Subscribed(running)) as subscribed:
+            owner(running, *ending)
+            assert events.ends() and subscribed.ends()
+
+
+def test_one_principal_cannot_take_every_stream(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        running = stack.enter_context(serving(tmp_path, token=TOKEN))
+        http = stack.enter_context(closing(Http(running.port, TOKEN)))
+        http.initialize()
+
+        def opened() -> InSession:
+            return stack.enter_context(closing(InSession(running, http)))
+
+        streams = [opened() for _ in range(MAX_OF_ONE)]
+        assert all(b" 200 " in one.head for one in streams)
+        assert b" 503 " in opened().head
+        streams[0].close()
+        wait_for(lambda: b" 200 " in opened().head)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from computer_linker.cli.output import CliError, fail, note, print_json, say, table
+from computer_linker.cli.output import CliError, fail, print_json, say, table
 from computer_linker.cli.owner import ask
 from computer_linker.cli.status import show_listeners
 from computer_linker.computer.manifest import FacetState
@@ -28,9 +28,9 @@ def register(app: typer.Typer) -> None:
         if as_json:
             print_json(answer.to_wire())
         else:
-            for sentence in repairs:
-                note(sentence)
             show(answer)
+            for sentence in repairs:
+                say(sentence)
         if refused is not None:
             is_listed = any(refused.message in found.message for found in answer.findings)
             fail("There is no repair for what is listed above." if is_listed else refused.message, refused.hint)
@@ -46,7 +46,7 @@ def _repairs() -> tuple[list[str], CliError | None]:
 
 
 def show(answer: DoctorReport) -> None:
-    """Findings, listeners, programs and release checks, for people."""
+    """Findings, listeners, programs and abilities, for people."""
     service = answer.service
     table(
         [
@@ -70,10 +70,6 @@ def show(answer: DoctorReport) -> None:
     _programs(answer)
     say()
     table(_grouped(answer.facets), ("abilities", "", ""))
-    say()
-    release = answer.release_readiness
-    failed = [check.wants for check in release.checks if not check.passed]
-    table([("release", release.status), *(("wants", want) for want in failed)])
     count = fixable(answer.findings)
     if count:
         say(f"next: computer-linker doctor --fix repairs {count} of these")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from computer_linker.computer.facets.accessibility import Element
-from computer_linker.computer.facets.clipboard import Clip, Clipboard, text_clip
+from computer_linker.computer.facets.clipboard import Clip, Clipboard, WithPrimary, text_clip
 from computer_linker.computer.text_check import expect, read_back
 from computer_linker.errors import LimitExceeded, LinkError, UnsupportedPlatform
 from computer_linker.model.effect import Known
@@ -73,7 +73,7 @@ def _pasted_from(computer: "Computer", app: str) -> tuple[Clipboard, Sequence[st
     """The selection an application pastes from, and its keys for that."""
     if app not in _ONLY_KEYS:
         return computer.clipboard, _TERMINAL_PASTE if app in _TERMINALS else _PASTE
-    primary: Clipboard | None = getattr(computer.clipboard, "primary", None)
+    primary = computer.clipboard.primary if isinstance(computer.clipboard, WithPrimary) else None
     if primary is None:
         raise UnsupportedPlatform("This terminal cannot paste, and the keyboard layout lacks a character of the text.")
     return primary, _PRIMARY_PASTE

@@ -1,7 +1,9 @@
 """Repairs of a config document that does not validate: only where one result is right, and no right is added.
 
 A wrong type whose value has one meaning is converted (`"3939"`), a field that is nearly a known one is renamed, an unknown one is
-removed, and for any other wrong value the last valid config's is used. What is left is for the owner to correct.
+removed, and for any other wrong value the last valid config's is used. In a scope that value could be wider than what was meant:
+there a choice or a switch becomes the strictest one, and a list keeps only what it had before, too. What is left is for the owner
+to correct.
 """
 
 import copy
@@ -12,10 +14,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from computer_linker.config.difference import STRICTER
 from computer_linker.config.load import Check, Document, document_of, with_identity
 from computer_linker.config.problems import Path, problems_in, similar_choice, similar_field, value_at
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid, Problem
+from computer_linker.model.scope import ScopePolicy
 
 _ROUNDS = 50
 
@@ -72,10 +76,14 @@ def _repaired(value: dict[str, Any], problem: Problem, good: Document | None) ->
         return None
     if problem.kind == "extra_forbidden":
         return _renamed(value_at(value, problem.field[:-1]), problem.field, name)
-    converted = _converted(value, problem)
-    for made in converted or _before(value, problem.field, good):
+    is_right = problem.field[0] == "scopes" and len(problem.field) > 2
+    converted, other = _converted(value, problem), _narrow if is_right else _before
+    for made in converted or other(value, problem.field, good):
         value_at(value, problem.field[:-1])[problem.field[-1]] = made
-        return f"Set `{name}` to {_shown(made, problem.field)}{'' if converted else ', as in the last valid config'}."
+        why = "" if converted else ", as in the last valid config"
+        if not converted and _before(value, problem.field, good) != [made]:
+            why = ", which allows least"
+        return f"Set `{name}` to {_shown(made, problem.field)}{why}."
     return None
 
 
@@ -117,6 +125,27 @@ def _converted(value: dict[str, Any], problem: Problem) -> list[Any]:
         meant = similar_choice(given, problem.text.partition(";")[0])
         return [] if meant is None else [meant]
     return []
+
+
+_SAME = ("name", "preferredBackend")
+_GIVING = ("capabilities", "roots", "allowedCommands", "environment", "intakeRoots")
+_DEFAULTS = {field.alias or name: field.get_default() for name, field in ScopePolicy.model_fields.items()}
+
+
+def _narrow(value: dict[str, Any], field: Path, good: Document | None) -> list[Any]:
+    """A value for a scope's field that allows no more than either config, as a list of one; empty when none is known."""
+    name, before = str(field[-1]), _before(value, field, good)
+    if len(field) != (4 if field[2] == "policy" else 3):
+        return []
+    if name in STRICTER:
+        return [STRICTER[name][-1]]
+    if name in _GIVING and before:
+        given = value_at(value, field)
+        both = [one for one in given if one in (before[0] or [])] if isinstance(given, list) else []
+        return [] if name == "roots" and not both else [both]
+    if isinstance(_DEFAULTS.get(name), bool):
+        return [False]
+    return before if name in _SAME or name.startswith("max") else []
 
 
 def _before(value: dict[str, Any], field: Path, good: Document | None) -> list[Any]:

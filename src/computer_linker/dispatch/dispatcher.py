@@ -24,8 +24,8 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.batches import ask_once, in_a_batch, is_as_shown
 from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues
-from computer_linker.dispatch.events import head_of, mark_failed, name_object, new_event
-from computer_linker.dispatch.intent import Intent
+from computer_linker.dispatch.events import config_refusal, head_of, mark_failed, name_object, new_event
+from computer_linker.dispatch.intent import Intent, run_after_intent
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.pause import HALTED_NAME, Pause
 from computer_linker.dispatch.person import PersonWatch
@@ -118,7 +118,7 @@ class Dispatcher:
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
-            return await self._failed(event, started, _config_refusal(error))
+            return await self._failed(event, started, config_refusal(error))
         except Exception:
             log.exception("%s %s failed", name, event.operation_id)
             return await self._failed(event, started, ExecutionFailed(_INSIDE))
@@ -191,7 +191,7 @@ class Dispatcher:
         except LinkError as error:
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
-            return await self._failed(event, started, _config_refusal(error))
+            return await self._failed(event, started, config_refusal(error))
         except (anyio.get_cancelled_exc_class(), NeedsInput) as left:
             await self._left(event, started, ConfirmRequired if isinstance(left, NeedsInput) else Aborted)
             raise
@@ -332,20 +332,12 @@ class Dispatcher:
             loop = asyncio.get_running_loop()
             arming = loop.call_soon(_arm, scope, loop.time() + seconds)
             try:
-                return await self._after_intent(ctx, op, arguments, intent)
+                return await run_after_intent(ctx, op, arguments, intent)
             except TimeoutError:
                 pass
             finally:
                 arming.cancel()
         raise TimedOut(f"{op.name} took longer than {seconds:g} seconds and was stopped.", seconds=seconds)
-
-    async def _after_intent(self, ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
-        if intent is None:
-            return await op.run(ctx, **arguments)
-        intent.record()
-        if not op.passes_gate_itself:
-            await ctx.durable_intent()
-        return await op.run(ctx, **arguments)
 
     async def _answered(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
         error = ctx.failure
@@ -401,11 +393,6 @@ class Dispatcher:
 
 def _arm(scope: anyio.CancelScope, deadline: float) -> None:
     scope.deadline = deadline
-
-
-def _config_refusal(error: ConfigInvalid) -> LinkError:
-    """Return the refusal while the config is not valid."""
-    return ExecutionFailed(f"Nothing runs while the config is not valid: {error.message}.", hint=error.hint)
 
 
 async def _nothing_to_record() -> None:

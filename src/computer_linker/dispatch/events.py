@@ -8,7 +8,15 @@ from typing import Any
 
 from computer_linker.approvals.request import Denied
 from computer_linker.audit.command_line import command_preview
-from computer_linker.errors import ConfirmRequired, DeniedByPerson, InvalidRequest, LinkError, NoAnswer
+from computer_linker.errors import (
+    ConfigInvalid,
+    ConfirmRequired,
+    DeniedByPerson,
+    ExecutionFailed,
+    InvalidRequest,
+    LinkError,
+    NoAnswer,
+)
 from computer_linker.model.envelope import Call
 from computer_linker.model.event import Event
 from computer_linker.model.ids import new_ulid
@@ -78,3 +86,8 @@ def name_object(event: Event, op: Operation, call: Call) -> None:
     if op.runs is not None:
         with suppress(InvalidRequest):
             event.command_preview = command_preview(op.runs(op.parse(call.target, call.input, call.options)["input"]))
+
+
+def config_refusal(error: ConfigInvalid) -> LinkError:
+    """Return the refusal while the config is not valid."""
+    return ExecutionFailed(f"Nothing runs while the config is not valid: {error.message}.", hint=error.hint)

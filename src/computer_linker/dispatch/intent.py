@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from computer_linker.audit.log import AuditLog
 from computer_linker.model.event import Event
+from computer_linker.registry.context import Context
+from computer_linker.registry.operation import Operation
 
 
 class Intent:
@@ -34,3 +37,13 @@ class Intent:
         """Run preparation that syncs to disk in the same group commit as the record."""
         self._synced = self._audit.durable(work)
         return self._synced
+
+
+async def run_after_intent(ctx: Context, op: Operation, arguments: dict[str, Any], intent: Intent | None) -> Any:
+    """Run the operation once its intent is on record, durably unless it waits for that itself."""
+    if intent is None:
+        return await op.run(ctx, **arguments)
+    intent.record()
+    if not op.passes_gate_itself:
+        await ctx.durable_intent()
+    return await op.run(ctx, **arguments)

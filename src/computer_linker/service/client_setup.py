@@ -38,7 +38,7 @@ def program() -> list[str]:
     found = shutil.which(NAME)
     if found is not None and (not beside.exists() or Path(found).resolve() == beside.resolve()):
         return [NAME]
-    return [str(beside)] if beside.exists() else [sys.executable, "-m", "computer_linker"]
+    return [str(beside)] if beside.exists() else [sys.executable, "-I", "-m", "computer_linker"]
 
 
 def environment(home: Path) -> dict[str, str]:

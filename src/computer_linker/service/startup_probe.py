@@ -39,6 +39,7 @@ async def boundary_found_out(app: App, fast_path: FastPath | None = None) -> Asy
 async def _write_answers(app: App, fast_path: FastPath) -> None:
     await asyncio.sleep(_ANSWERS_AFTER_S)
     if await asyncio.to_thread(is_current, app.home):
+        fast_path.tools.list_changes.lists_are_current()
         return
     try:
         # In a thread: it imports every operation.

@@ -1,7 +1,7 @@
 """Clipboard: reading, writing and restoring its content."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,13 @@ class Clipboard(Protocol):
     async def taken(self, timeout_s: float) -> bool | None:
         """Wait until the focused application fetched the last written content. None where this is not observable."""
         ...
+
+
+@runtime_checkable
+class WithPrimary(Protocol):
+    """What a clipboard has where there is a second selection, which older terminals paste: that of X11 alone."""
+
+    primary: Clipboard | None
 
 
 async def every_form(clipboard: Clipboard, max_bytes: int) -> Clip:

@@ -27,7 +27,7 @@ _TOOLS = {
 
 def manifest(home: Path) -> dict[str, Any]:
     """What the client reads of the bundle."""
-    run: dict[str, Any] = {"command": sys.executable, "args": ["${__dirname}/server/main.py"]}
+    run: dict[str, Any] = {"command": sys.executable, "args": ["-I", "${__dirname}/server/main.py"]}
     if environment(home):
         run["env"] = environment(home)
     return {

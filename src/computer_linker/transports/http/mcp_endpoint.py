@@ -134,7 +134,7 @@ class McpEndpoint:
             )
             return
         await self._streams.of_session(
-            request.send, request.receive, request.who, session_id, lambda: self._sessions.has(session_id, session)
+            request.scope, request.send, request.receive, session_id, lambda: self._sessions.has(session_id, session)
         )
 
     async def _at_once(self, message: dict[str, Any], request: Request) -> bool:
@@ -153,7 +153,7 @@ class McpEndpoint:
         if negotiated is None:
             return False
         if self._fast_path.is_listening(message, negotiated):
-            await self._streams.of_subscription(request.send, request.receive, request.who, message)
+            await self._streams.of_subscription(request.scope, request.send, request.receive, message)
             return True
         answer = self._fast_path.answer(message, negotiated)
         if answer is not None:

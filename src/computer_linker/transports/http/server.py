@@ -222,6 +222,7 @@ class HttpServer:
             return
         if path == "/mcp":
             scope["linker.family"] = proven.family
+            scope["linker.holds"] = partial(self._holds, headers, is_local)
             await self._until_revoked(scope, receive, send, headers, who, base)
             return
         if path in _READS:
@@ -233,6 +234,19 @@ class HttpServer:
         check_body_headers(headers)
         status, answer = await self._api.control(await read_body(receive), who)
         await answer_json(send, status, answer)
+
+    def _holds(self, headers: Headers, is_local: bool, who: Principal) -> bool:
+        """False once the owner has ended this session or replaced its credential; an OAuth client ends by `_until_revoked`."""
+        if self._dispatcher.sessions.is_ended(who):
+            return False
+        if who.proof == "oauth":
+            return True
+        try:
+            proven = prove(headers, self._services.config, is_local=is_local)
+        except ConfigInvalid:
+            # Every call is refused meanwhile.
+            return True
+        return proven is not None and proven.id == who.id
 
     async def _until_revoked(
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, who: Principal, base: str

@@ -34,7 +34,7 @@ class ListChanges:
         self._timer: asyncio.TimerHandle | None = None
         self.has_clients = asyncio.Event()
         """Set from the first client on."""
-        self._are_tools_known = False
+        self._are_tools_known = self._are_lists_current = False
         self._waiting: list[Callable[[], None]] = []
 
     @classmethod
@@ -58,10 +58,17 @@ class ListChanges:
 
     def when_tools_are_known(self, compare: Callable[[], None]) -> None:
         """Call it once the tools can be listed without a wait: the list names operations, which are imported after the start."""
+        if self._are_lists_current:
+            return
         if self._are_tools_known:
             compare()
         else:
             self._waiting.append(compare)
+
+    def lists_are_current(self) -> None:
+        """The lists that the stdio shim gives are those of this service: nothing has to be compared."""
+        self._are_lists_current = True
+        self._waiting.clear()
 
     def tools_are_known(self) -> None:
         """Run what waits for the list of tools."""

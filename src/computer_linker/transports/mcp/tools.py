@@ -24,6 +24,7 @@ from computer_linker.registry.model_text import ModelText
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import call_form
 from computer_linker.registry.text import PLAIN, Text
+from computer_linker.services import Services
 from computer_linker.transports.mcp.dialog import KEY, answer_of
 from computer_linker.transports.mcp.list_changes import ListChanges
 from computer_linker.transports.mcp.profiles import Profile, Render
@@ -79,6 +80,11 @@ class Tools:
     async def opened(self, who: Principal, protocol: str) -> None:
         """Record the opening of a client's session."""
         await self._dispatcher.note_opening(who, protocol)
+
+    @property
+    def services(self) -> Services:
+        """The components of this service."""
+        return self._dispatcher.services
 
     @property
     def list_changes(self) -> ListChanges:

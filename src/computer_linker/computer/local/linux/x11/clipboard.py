@@ -25,7 +25,7 @@ class X11Clipboard:
         self._selection = selection
         self._owner = SelectionOwner(connection.name, selection)
         self.primary = None if selection == "PRIMARY" else X11Clipboard(connection, "PRIMARY")
-        """The selection that older terminals paste. The clipboard of no other system has one."""
+        """See `WithPrimary`."""
 
     async def types(self) -> list[str]:
         """The media types on offer."""
