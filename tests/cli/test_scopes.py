@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from computer_linker.cli.app import main
+from computer_linker.model.network import PROXY_PORT
 from support.service import PROGRAM, environment
 
 Run = Callable[..., tuple[int, str, str]]
@@ -134,6 +135,7 @@ def test_hosts_are_added_and_taken_one_by_one(run: Run, tmp_path: Path) -> None:
     run("scope", "allow-host", "app", "npm")
     assert json.loads(run("scope", "allow-host", "app", "npm", "--json")[1])["changed"] is False
     assert run("scope", "allow-host", "app", "http://x.org/")[0] != 0
+    assert run("scope", "allow-host", "app", f"localhost:{PROXY_PORT}")[0] != 0
     assert run("scope", "deny-host", "app", "*.example.net:443")[0] == 0
     assert json.loads(run("scope", "deny-host", "app", "npm", "--json")[1])["network"] == ["a.example.org"]
     assert json.loads(run("scope", "deny-host", "app", "a.example.org", "--json")[1])["network"] is False

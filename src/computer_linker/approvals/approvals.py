@@ -19,6 +19,7 @@ from computer_linker.approvals.request import (
     NeedsInput,
     Preview,
     no_answer,
+    possible,
     still_needs_a_yes,
 )
 from computer_linker.approvals.standing import MINUTES, check_extent, standing_of
@@ -106,7 +107,7 @@ class Approvals:
     ) -> tuple[str, ApprovalRequest]:
         """A token for exactly this call, and the request that now waits for a person."""
         asked, canonical = new_request(call, op, scope, who, ttl_s)
-        asked = await show(asked, call, canonical, about)
+        asked = await show(asked, call, canonical, possible(about))
         await take_picture(asked)
         token = self.ledger.issue_token(asked)
         self._announce()
@@ -118,7 +119,7 @@ class Approvals:
         """Use up a person's yes to exactly this call, asking for it where there is none yet.
 
         What they were shown is compared right before the effect (`check_unchanged`), not here: the call may still be queued.
-        Raises ConfirmRequired without a yes.
+        Raises ConfirmRequired without a yes; what would be refused with a yes too is refused before a person is asked.
         """
         call = with_its_token(call)
         fresh, canonical = new_request(call, op, scope, who, WAIT_S)
@@ -130,7 +131,7 @@ class Approvals:
         no = self.ledger.spend_denial(who, fresh.digest, time.monotonic())
         if no is not None:
             raise Denied(no)
-        fresh = await show(fresh, call, canonical, await describe())
+        fresh = await show(fresh, call, canonical, possible(await describe()))
         standing = self.store.covering(fresh)
         if standing is not None:
             return Yes(standing.approval, fresh, standing.id)

@@ -10,8 +10,12 @@ from computer_linker.errors import (
     Conflict,
     DeniedByPerson,
     ElementNotFound,
+    InvalidRequest,
     LinkError,
     NoAnswer,
+    NotFound,
+    PathOutOfScope,
+    PermissionDenied,
     StaleReference,
 )
 from computer_linker.model.event import Approval, Way
@@ -21,6 +25,8 @@ State = Literal["waiting", "approved", "denied", "spent", "expired"]
 Answer = Literal["yes", "same", "shape", "no"]
 """The owner's answer: once, this exact request again, requests of this shape, or no."""
 WAIT_S = 60.0
+_FINAL = (PermissionDenied, PathOutOfScope, NotFound, InvalidRequest)
+"""Faults of a preview that no answer changes; others (a page or a screen that cannot be looked at) may pass."""
 DIALOG_CHARACTERS = 2600
 """A client's dialog is trusted to show this much of a request."""
 
@@ -36,6 +42,8 @@ class Preview:
     """Takes a picture (PNG) of where it would act; only when a person is asked."""
     fault: LinkError | None = None
     """Why no preview could be made. An approval of what could not be shown is never used: ask again when it can be."""
+    obstacle: LinkError | None = None
+    """Why it would be refused or fail as things are now, though it can be shown."""
     argv: tuple[str, ...] = ()
     """The program and its arguments, where it runs one."""
     paths: tuple[str, ...] = ()
@@ -46,6 +54,11 @@ class Preview:
     """The application whose window it acts on."""
     steps: "tuple[ApprovalRequest | None, ...]" = ()
     """Of a batch: what was shown of each step that its yes covers. Such a yes never stands."""
+
+    @property
+    def refusal(self) -> LinkError | None:
+        """Why it is refused whatever a person answers: the policy forbids it, or what it is for does not exist."""
+        return self.obstacle or (self.fault if isinstance(self.fault, _FINAL) else None)
 
 
 @dataclass(slots=True)
@@ -134,6 +147,13 @@ class Denied(DeniedByPerson):
         by = {} if given is None else {"by": given.by, "way": given.way}
         super().__init__(f"A person said no to {asked.op}.", approvalId=asked.id, answer="no", **by)
         self.approval = given
+
+
+def possible(about: Preview | None) -> Preview | None:
+    """Raise the refusal of what no yes could make happen: the policy forbids it, or what it is for does not exist."""
+    if about is not None and about.refusal is not None:
+        raise about.refusal
+    return about
 
 
 def check_unchanged(asked: ApprovalRequest, now: Preview | None) -> None:

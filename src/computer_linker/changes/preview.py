@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -12,7 +13,7 @@ from computer_linker.approvals.request import Preview
 from computer_linker.changes.difference import diff_lines
 from computer_linker.changes.fingerprints import MISSING, Fingerprints
 from computer_linker.computer.facets.files import Change, Copy, Files, MakeFolder, Move, Remove, Restore, Write
-from computer_linker.errors import LimitExceeded, NotFound
+from computer_linker.errors import AlreadyExists, LimitExceeded, LinkError, NotFound
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.digest import digest_of_parts
 
@@ -31,7 +32,36 @@ async def preview(files: Files, changes: Sequence[Change]) -> Preview:
     seen = _Preview(files)
     for change in changes:
         await seen.add(change)
-    return Preview(tuple(seen.prints.lines) or ("It changes no file.",), seen.holds, paths=tuple(seen.holds))
+    # Of several changes one may make what the next one needs.
+    in_its_path = await obstacle(files, changes[0]) if len(changes) == 1 else None
+    lines = tuple(seen.prints.lines) or ("It changes no file.",)
+    return Preview(lines, seen.holds, obstacle=in_its_path, paths=tuple(seen.holds))
+
+
+async def obstacle(files: Files, change: Change) -> LinkError | None:
+    """Why this change alone would fail as things are: what it needs is missing, or its name is taken."""
+    needed: list[RootedPath] = []
+    free: RootedPath | None = None
+    match change:
+        case Write():
+            needed = [] if change.create_parents else [change.path.parent]
+            free = change.path if change.must_be_new else None
+        case MakeFolder():
+            needed = [] if change.parents else [change.path.parent]
+        case Move() | Copy():
+            needed = [change.path, *([] if change.create_parents else [change.destination.parent])]
+            free = None if change.overwrite else change.destination
+    try:
+        for path in needed:
+            await files.stat(path)
+    except NotFound as error:
+        return error
+    if free is None:
+        return None
+    with suppress(NotFound):
+        await files.stat(free)
+        return AlreadyExists(f"{free.shown} already exists.", path=free.shown)
+    return None
 
 
 @dataclass

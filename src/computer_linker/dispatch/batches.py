@@ -13,7 +13,7 @@ from computer_linker.approvals.request import (
     Preview,
     check_unchanged,
 )
-from computer_linker.errors import LinkError
+from computer_linker.errors import LinkError, PathOutOfScope, PermissionDenied
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -75,6 +75,8 @@ async def _look(ctx: Context, step: Step, new_context: NewContext) -> Look:
         call, arguments = read_arguments(op, call)
         asked, canonical = new_request(call, op, scope, who, WAIT_S)
         about = await op.preview(new_context(op=op, scope=scope, call=call), arguments)
+        if about is not None and isinstance(about.refusal, PermissionDenied | PathOutOfScope):
+            raise about.refusal
         return _judged(ctx, await show(asked, call, canonical, about))
     except LinkError as error:
         return Look(f"will be refused: {error.message}")

@@ -74,7 +74,7 @@ def mark_failed(event: Event, error: LinkError) -> None:
         # Denied, not answered in time, and no approver available are three different outcomes, each with its code.
         event.decision, event.reason = "ask", error.message
         event.approval = error.approval if isinstance(error, Denied) else None
-    elif event.decision == "allow" and error.code in ("permission_denied", "path_out_of_scope", "paused"):
+    elif event.decision in ("allow", "ask") and error.code in ("permission_denied", "path_out_of_scope", "paused"):
         event.decision = "deny"
         event.reason = str(error.details.get("rule") or error.code)
 

@@ -12,6 +12,8 @@ PRESETS = ("apt", "cargo", "go", "npm", "pip")
 WEB_PORTS = (80, 443)
 """The ports of an entry that names none."""
 MAX_PORTS = 48
+PROXY_PORT = 24_128
+"""Where the proxy listens in the network of a command; an uncommon one, because no entry can have it."""
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::([0-9]{1,5}))?")
@@ -100,6 +102,8 @@ def canonical_address(text: str) -> str:
 def check_entries(entries: Iterable[str]) -> None:
     """Raise ValueError for the first entry that means nothing, or for too many ports."""
     ports = {port for text in entries if text not in PRESETS for port in parse_entry(text).ports}
+    if PROXY_PORT in ports:
+        raise ValueError(f"port {PROXY_PORT} is taken: the proxy of commands listens there")
     if len(ports) > MAX_PORTS:
         raise ValueError(f"a list has at most {MAX_PORTS} different ports")
 

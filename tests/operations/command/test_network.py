@@ -11,6 +11,7 @@ import pytest
 
 from computer_linker.audit.wording import outcome, what
 from computer_linker.computer.local.linux.processes import LinuxProcesses
+from computer_linker.model.network import PROXY_PORT
 from computer_linker.providers.network.gates import Gates
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from support.certificates import Authority
@@ -59,7 +60,7 @@ async def connections(road: Road, count: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "options",
-    ["", "--noproxy '*'", "-p", "--socks5-hostname 127.0.0.1:3128", "--noproxy '*' -4", "--http1.0"],
+    ["", "--noproxy '*'", "-p", f"--socks5-hostname 127.0.0.1:{PROXY_PORT}", "--noproxy '*' -4", "--http1.0"],
 )
 async def test_an_allowed_host_is_reached_with_and_without_a_proxy(
     road: Road, server: NamedServer, options: str
@@ -72,7 +73,7 @@ async def test_an_allowed_host_is_reached_with_and_without_a_proxy(
     assert seen["sentBytes"] > 50 and seen["receivedBytes"] >= len(ran["data"]["stdout"])
 
 
-@pytest.mark.parametrize("options", ["", "--noproxy '*'", "-p", "--socks5-hostname 127.0.0.1:3128"])
+@pytest.mark.parametrize("options", ["", "--noproxy '*'", "-p", f"--socks5-hostname 127.0.0.1:{PROXY_PORT}"])
 async def test_another_host_is_not_reached_and_the_refusal_names_it(
     road: Road, server: NamedServer, options: str
 ) -> None:

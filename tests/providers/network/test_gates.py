@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from computer_linker.model.network import PROXY_PORT
 from computer_linker.providers.network.gates import Gates
 from support.road import LOCAL, Road, folder_scope
 
@@ -79,3 +80,13 @@ async def test_the_history_has_the_number_of_connections_above_the_bound(road: R
         while not (found := [each for each in await summaries() if "leftOut" in each]):
             await anyio.lowlevel.checkpoint()
     assert found[0]["leftOut"] == 3
+
+
+async def test_a_command_starts_where_a_preset_names_the_port_of_its_proxy(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / ".npmrc").write_text(f"registry=http://npm.example:{PROXY_PORT}/\n")
+    scope = folder_scope(tmp_path / "root", allowedCommands=["*"], network=["npm"], sandbox="required")
+    async with Road.open(tmp_path, [scope]) as road:
+        road.app.services.provide(Gates, Gates(road.app.services, tmp_path, {}))
+        ran = await road.data("command.run", ".", input={"command": ["getent", "hosts", "npm.example"]})
+        assert "198.18." in ran["stdout"], ran

@@ -1,5 +1,6 @@
 """Presets: the hosts of package managers, from the machine's own settings."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,24 @@ def test_settings_that_cannot_be_read_count_as_none(tmp_path: Path, name: str) -
 
 def test_a_file_that_a_scope_writes_is_not_asked(tmp_path: Path) -> None:
     assert not trusted_by(lambda _path: "app")(tmp_path) and trusted_by(lambda _path: None)(tmp_path)
+
+
+def test_a_link_that_changes_while_it_is_judged_names_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("registry=https://own.example\n")
+    (tmp_path / "scope").write_text("registry=https://evil.example\n")
+    (tmp_path / ".npmrc").symlink_to("own")
+
+    def judged(path: Path) -> bool:
+        if path.name != "own":
+            return False
+        (tmp_path / "next").symlink_to("scope")
+        (tmp_path / "next").rename(tmp_path / ".npmrc")
+        return True
+
+    assert preset_entries("npm", tmp_path, {}, judged) == (Entry("own.example", (443,)),)
+    assert preset_entries("npm", tmp_path, {}, judged) == ()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".npmrc")
+    assert preset_entries("npm", tmp_path, {}, lambda path: path.is_relative_to(tmp_path)) == ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from computer_linker.model.base import Model
+from computer_linker.model.network import PROXY_PORT
 
 SignalName = Literal["term", "int", "kill", "hup", "quit", "usr1", "usr2"]
 FIRST_KEPT_FD = 10
@@ -18,7 +19,7 @@ FILTER_FD = 8
 """The descriptor of the seccomp program that a sandbox program has to apply to what it starts, where there is one."""
 
 
-RESOLVER, PROXY = ("127.0.0.1", 53), ("127.0.0.1", 3128)
+RESOLVER, PROXY = ("127.0.0.1", 53), ("127.0.0.1", PROXY_PORT)
 """Where the resolver and the proxy listen in a network of a command's own."""
 NAMED_RANGE = ("198.18.0.0", "255.254.0.0")
 """Addresses and netmask of that network that stand for names: a range that is routed nowhere (RFC 2544)."""

@@ -12,7 +12,8 @@ from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.packages.manifests import Source, with_arguments
 from computer_linker.providers.packages.project import MANIFESTS, read_project
 from computer_linker.providers.processes.named import MOST, named_in
-from computer_linker.providers.processes.prepare import Preparation
+from computer_linker.providers.processes.prepare import CommandRequest, Preparation
+from computer_linker.providers.processes.request import request_of
 from computer_linker.registry import Context
 
 _ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
@@ -27,6 +28,8 @@ _AFTERWARDS = {
 class _Command(Protocol):
     @property
     def command(self) -> str | list[str]: ...
+    @property
+    def env(self) -> dict[str, str]: ...
 
 
 class _Script(Protocol):
@@ -36,11 +39,14 @@ class _Script(Protocol):
     def args(self) -> list[str]: ...
     @property
     def source(self) -> Source | None: ...
+    @property
+    def env(self) -> dict[str, str]: ...
 
 
 async def show_command(ctx: Context, input: _Command, target: str = ".", options: object = None) -> Preview:
     """The scripts and programs of the scope that the command names, by digest."""
-    return await about_command(ctx, input.command, target)
+    about = await about_command(ctx, input.command, target)
+    return replace(about, obstacle=await _obstacle(ctx, request_of(ctx, target, input.command, input.env)))
 
 
 async def show_script(ctx: Context, input: _Script, target: str = ".", options: object = None) -> Preview:
@@ -54,7 +60,12 @@ async def show_script(ctx: Context, input: _Script, target: str = ".", options: 
     named = [folder.child(name).shown for name in MANIFESTS]
     named += [name for each in around if each.command for name in named_in(each.command, folder, ctx.scope.roots)]
     about = await about_command(ctx, list(argv), target, tuple(named))
-    return replace(about, lines=(*lines, *about.lines), holds={**about.holds, "script": digest_of_parts(*argv)})
+    return replace(
+        about,
+        lines=(*lines, *about.lines),
+        holds={**about.holds, "script": digest_of_parts(*argv)},
+        obstacle=await _obstacle(ctx, request_of(ctx, target, list(argv), input.env)),
+    )
 
 
 async def about_command(ctx: Context, command: str | list[str], target: str, more: tuple[str, ...] = ()) -> Preview:
@@ -75,6 +86,15 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
         lines.append(f"Not checked beyond {MOST} names.")
     lines.append(_AFTERWARDS[ctx.scope.policy.outcome])
     return Preview((*lines, _ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,))
+
+
+async def _obstacle(ctx: Context, request: CommandRequest) -> LinkError | None:
+    """Why the scope's rules would refuse the command, or why it cannot be started; it is judged and not started."""
+    try:
+        await ctx.use(Preparation).judge(request)
+    except LinkError as error:
+        return error
+    return None
 
 
 async def _confinement(ctx: Context) -> str:

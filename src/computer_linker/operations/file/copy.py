@@ -8,6 +8,7 @@ from pydantic import Field
 
 from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
+from computer_linker.changes.preview import obstacle
 from computer_linker.computer.facets.files import Copy, Write
 from computer_linker.computer.remote.flow import Flow
 from computer_linker.errors import Aborted, InvalidRequest, LinkError
@@ -32,7 +33,7 @@ class CopyInput(MoveInput):
     ] = None
 
 
-async def show_copy(ctx: Context, target: str, input: CopyInput, options: object) -> Preview:
+async def show_copy(ctx: Context, target: str, input: CopyInput, options: MoveOptions) -> Preview:
     """The source, and what it would replace; a side on another computer only by its name."""
     prints = Fingerprints(ctx.computer.files)
     if input.source_scope is None:
@@ -44,7 +45,16 @@ async def show_copy(ctx: Context, target: str, input: CopyInput, options: object
     else:
         prints.lines.append(f"to {input.destination} of {input.destination_scope}, another computer")
     is_here = input.source_scope is None and input.destination_scope is None
-    return Preview(tuple(prints.lines), prints.holds, paths=tuple(prints.holds) if is_here else ())
+    if not is_here:
+        return Preview(tuple(prints.lines), prints.holds)
+    stands_against = await obstacle(ctx.computer.files, _copy(ctx, target, input, options))
+    return Preview(tuple(prints.lines), prints.holds, obstacle=stands_against, paths=tuple(prints.holds))
+
+
+def _copy(ctx: Context, target: str, input: CopyInput, options: MoveOptions) -> Copy:
+    """The change of a copy within this scope."""
+    source, destination = ctx.path(target), ctx.path(input.destination, for_writing=True)
+    return Copy(source, destination, overwrite=options.overwrite, create_parents=options.create_parents)
 
 
 @operation(
@@ -75,12 +85,10 @@ async def file_copy(ctx: Context, target: str, input: CopyInput, options: MoveOp
         return await _push(ctx, target, input, options, input.destination_scope)
     if input.source_scope is not None:
         return await _pull(ctx, target, input, options, input.source_scope)
-    source = ctx.path(target)
-    destination = ctx.path(input.destination, for_writing=True)
-    change = Copy(source, destination, overwrite=options.overwrite, create_parents=options.create_parents)
+    change = _copy(ctx, target, input, options)
     done = (await ctx.change([change]))[0]
     ctx.note(entries=done.entries, size=done.size)
-    return Moved(from_=source.shown, to=destination.shown)
+    return Moved(from_=change.path.shown, to=change.destination.shown)
 
 
 async def _push(ctx: Context, target: str, input: CopyInput, options: MoveOptions, scope: str) -> Moved:

@@ -80,7 +80,8 @@ async def change_hosts(ctx: Context, input: HostInput, change: Callable[[Network
     examples=[Example("Let programs reach one host.", {"input": {"scope": "app", "host": "packages.example.org"}})],
 )
 async def scope_allow_host(ctx: Context, input: HostInput) -> Hosts:
-    """Let the commands and browsers of a scope reach one more host. It holds at once, for running ones too."""
+    """Let the commands and browsers of a scope reach one more host. A running command reaches a new port or address through its
+    proxy alone, and nothing where it was started without a network."""
     return await change_hosts(ctx, input, _added)
 
 

@@ -61,7 +61,8 @@ class CommandGate:
         """The operation that the command belongs to."""
         entries = gates.rules(scope.id).entries
         self.inner = InnerNetwork(
-            tuple(sorted({port for entry in entries for port in entry.ports})),
+            # A preset may name the proxy's own port; such a host is reached through the proxy alone.
+            tuple(sorted({port for entry in entries for port in entry.ports} - {PROXY[1]})),
             tuple(dict.fromkeys(host for entry in entries if _needs_address(host := entry.host))),
             self._opened,
         )

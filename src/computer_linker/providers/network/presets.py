@@ -36,10 +36,13 @@ def _entries(text: str) -> Iterator[Entry]:
 
 
 def _read(path: Path, is_trusted: IsTrusted) -> str:
+    """The text of a file that is trusted by its real path. It is opened first: a link to it may be changed meanwhile."""
     try:
-        if not is_trusted(path):
-            return ""
-        with path.open("rb") as file:
+        # Without waiting, for a pipe of this name would wait for a writer.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            real = path.resolve(strict=True)
+            if not is_trusted(real) or not os.path.samestat(os.fstat(file.fileno()), real.stat()):
+                return ""
             return file.read(_MAX_SETTINGS).decode("utf-8", "replace")
     except OSError:
         return ""
@@ -104,5 +107,5 @@ _SETTINGS: dict[str, Callable[[Path, Mapping[str, str], IsTrusted], Iterator[str
 
 
 def trusted_by(writer: Callable[[str], str | None]) -> IsTrusted:
-    """Trusts the files that no scope writes, by the real path."""
-    return lambda path: writer(os.path.realpath(path)) is None
+    """Trusts the files that no scope writes."""
+    return lambda path: writer(str(path)) is None
