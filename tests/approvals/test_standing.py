@@ -84,6 +84,14 @@ async def test_the_same_again_is_held_to_what_was_shown(road: Road) -> None:
     assert keep.exists()
 
 
+async def test_the_list_names_the_exact_request_that_is_covered_without_secrets(road: Road) -> None:
+    await standing(road, "same", "command.run", ".", input={"command": ["echo", "--password", "hunter2-CANARY", "x"]})
+    await standing(road, "same", "file.write", "src/a.py", input={"content": "1"})
+    command, write = [one.text for one in approvals(road).store.standing]
+    assert command.startswith("this exact command.run `echo --password") and "CANARY" not in command
+    assert write.startswith("this exact file.write `src/a.py` again")
+
+
 COMMANDS = [
     (["touch", "a"], ["touch", "a", "b"], True),
     (["touch", "a"], ["touch", "b"], False),

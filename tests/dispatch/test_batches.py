@@ -137,6 +137,21 @@ async def test_a_yes_to_a_batch_is_good_once_and_for_no_step_alone(asking: Road)
     assert (asking.root / "log.txt").read_text() == "x"
 
 
+async def test_a_yes_to_a_batch_on_a_view_covers_its_steps_when_it_is_sent_again(tmp_path: Path) -> None:
+    lines = ("echo 1 > one", "cat one")
+    steps = [{"op": "command.run", "target": ".", "input": {"command": ["sh", "-c", line]}} for line in lines]
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all", allowedCommands=["*"])]) as road:
+        views = []
+        for _ in range(2):
+            refused = await batch(road, *steps, view=True)
+            assert approvals(road).answer(refused["error"]["details"]["approvalId"], "yes")
+            done = await batch(road, *steps, view=True)
+            assert done["ok"], done
+            assert done["data"]["results"][1]["data"]["stdout"] == "1\n" and not (road.root / "one").exists()
+            views.append(done["data"]["results"][0]["data"]["view"]["viewId"])
+        assert views[0] != views[1]
+
+
 async def test_what_was_allowed_already_and_what_is_refused_are_named_and_not_covered(asking: Road) -> None:
     refused = await asking.call("file.write", "free.txt", input={"content": "1"}, options={})
     assert approvals(asking).answer(refused["error"]["details"]["approvalId"], "shape")

@@ -37,3 +37,19 @@ def test_status_and_the_client_are_given_the_reason_why_a_scope_is_closed(tmp_pa
         assert command(home, "status").returncode == 0
     finally:
         command(home, "stop")
+
+
+def test_status_counts_the_requests_that_wait(tmp_path: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "root"
+    write_config(home, root, token="t" * 32)
+    document = json.loads((home / "config.json").read_bytes())
+    document["scopes"][0]["policy"] = {"confirm": "all"}
+    (home / "config.json").write_text(json.dumps(document))
+    write = {"scope": "app", "op": "file.write", "target": "x", "input": {"content": "1"}}
+    try:
+        refused = call_service(home, "computer_operation", write)
+        assert refused["error"]["code"] == "confirm_required" and not (root / "x").exists(), refused
+        assert json.loads(command(home, "status", "--json").stdout)["waiting"] == 1
+        assert "1 for your answer: computer-linker approvals" in command(home, "status").stdout
+    finally:
+        command(home, "stop")

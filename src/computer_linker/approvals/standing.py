@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from computer_linker.approvals.request import Answer, ApprovalRequest, Preview
+from computer_linker.audit.command_line import command_preview
+from computer_linker.audit.redact import MAX_PREVIEW
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call
@@ -48,6 +50,7 @@ class Standing(Model):
     digest: Annotated[str | None, Field(description="Of the exact request and of what it was for; only of `same`.")] = (
         None
     )
+    shown: Annotated[str, Field(description="The command line or the paths, without secrets; only of `same`.")] = ""
     words: Annotated[list[str], Field(description="The program and its first words.")] = []
     folder: Annotated[str | None, Field(description="It covers this path and what is below.")] = None
     application: Annotated[str, Field(description="It covers acts on the windows of this application.")] = ""
@@ -99,7 +102,8 @@ class Standing(Model):
         """What it covers, as a sentence for people."""
         who = f"by {self.client or escaped(self.principal)} in scope {self.scope}"
         if self.extent == "same":
-            return f"this exact {self.op} again {who}, while what it is for stays as it is now"
+            what = f" `{escaped(self.shown)}`" if self.shown else ""
+            return f"this exact {self.op}{what} again {who}, while what it is for stays as it is now"
         kind = "the command" if self.is_whole else "commands that begin with"
         what = f"{kind} `{escaped(' '.join(self.words))}`" if self.words else f"every {self.op}"
         return f"{what}{f' ({self.op})' if self.words else ''}{self._where} {who}"
@@ -129,6 +133,7 @@ def standing_of(
         principal=asked.principal,
         client=asked.client,
         digest=None if shape else exact_digest(asked),
+        shown="" if shape else command_preview(seen.argv) if seen.argv else " ".join(seen.paths)[:MAX_PREVIEW],
         words=list(_first_words(seen.argv)) if shape else [],
         folder=_common_folder(seen.paths, is_command=bool(seen.argv)) if shape and seen.paths else None,
         application=seen.application if shape else "",

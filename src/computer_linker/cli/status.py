@@ -40,6 +40,8 @@ def show(answer: StatusReport, *, details: bool) -> None:
         ("token", f"owner token {state.owner_token}"),
         ("scopes", ", ".join(scope.id for scope in answer.scopes) or "none"),
     ]
+    if answer.waiting:
+        rows.append(("waiting", f"{answer.waiting} for your answer: computer-linker approvals"))
     rows += [("why not", reason) for reason in state.blocking_reasons]
     # Next actions need the findings they refer to.
     rows += [] if details else [("warning", sentence) for sentence in state.warnings[:_NEXT]]

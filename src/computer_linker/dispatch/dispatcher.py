@@ -286,6 +286,7 @@ class Dispatcher:
             refuse=refuse_inner,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             sync_with_intent=None if intent is None else intent.sync_with,
+            parent=event.parent,
             report=caller.report,
             cwd=op.cwd_in(call.options),
             payload=call.payload,

@@ -14,6 +14,7 @@ from computer_linker.policy.engine import FolderAccess, sees_scope
 from computer_linker.policy.read_only import is_read_only
 from computer_linker.policy.shell_line import Unknown, Word, Words
 from computer_linker.policy.starters import every_start, name_of
+from computer_linker.policy.subcommands import behind_option, foreign_to_git, is_meant
 
 Locate = Callable[[str], str | None]
 """The absolute file a program name means on the trusted search path; None when there is none."""
@@ -70,24 +71,40 @@ class Rule:
             for glob, given in zip(self.arguments, known, strict=True)
         )
 
+    @property
+    def program_name(self) -> str:
+        return PurePath(self.program).name
+
     def could_fit(self, arguments: Words) -> bool:
-        """True when the arguments after the program fit, or could where some of them are unknown."""
-        places = {0}
+        """True when the arguments after the program fit, or could: where some are unknown, or behind its options."""
+        end = len(self.arguments)
+        # How many of the rule's arguments are found, and whether the next argument is an option's value.
+        states = {(0, False)}
         for given in arguments:
             if isinstance(given, Unknown) and given.many:
-                places = set(range(min(places), len(self.arguments) + 1))
+                first = min(place for place, _ in states)
+                states = {(place, owed) for place in range(first, end + 1) for owed in (False, place < end)}
             else:
-                places = {after for place in places for after in self._after(place, given)}
-            if not places:
+                states = {after for state in states for after in self._after(*state, given)}
+            if not states:
                 return False
-        return len(self.arguments) in places
+        return (end, False) in states
 
-    def _after(self, place: int, given: Word) -> Iterator[int]:
-        if place == len(self.arguments):
+    def _after(self, place: int, is_value: bool, given: Word) -> Iterator[tuple[int, bool]]:
+        if is_value:
+            yield place, False
+        elif place == len(self.arguments):
             if self.takes_rest:
-                yield place
-        elif isinstance(given, Unknown) or _fits(self.arguments[place], given):
-            yield place + 1
+                yield place, False
+        else:
+            if isinstance(given, Unknown) or self._denotes(place, given):
+                yield place + 1, False
+            for has_value in behind_option(self.program_name, given, is_first=place == 0):
+                yield place, has_value
+
+    def _denotes(self, place: int, given: str) -> bool:
+        glob = self.arguments[place]
+        return _fits(glob, given) or (place == 0 and is_meant(self.program_name, glob, given))
 
 
 def judge_command(
@@ -119,9 +136,9 @@ def judge_denied(policy: ScopePolicy, words: Words, program: Program | None, loc
         if at and isinstance(each[0], Unknown):
             continue
         for rule in rules:
-            if _denies(rule, each, program if at == 0 else None, locate):
+            if (why := _denial(rule, each, program if at == 0 else None, locate)) is not None:
                 raise PermissionDenied(
-                    f"This scope's policy denies {name_of(each[0]) or 'what cannot be read here'} with these arguments.",
+                    f"This scope's policy denies {name_of(each[0]) or 'what cannot be read here'} with these arguments{why}.",
                     rule="deniedCommands",
                 )
 
@@ -282,9 +299,32 @@ def _allows(rule: Rule, words: Words, program: Program, locate: Locate, *, bound
     return locate(rule.program) == program.path
 
 
+def _denial(rule: Rule, words: Words, program: Program | None, locate: Locate) -> str | None:
+    """Why the rule denies the command, as the end of a sentence; None when it does not."""
+    if not words:
+        return None
+    name = name_of(words[0])
+    if name.startswith("git-") and _denies(rule, ("git", name[4:], *words[1:]), None, locate):
+        return ""
+    if _denies(rule, words, program, locate):
+        return ""
+    is_of_git = rule.program_name == "git" and bool(rule.arguments) and not rule.arguments[0].startswith("-")
+    if not is_of_git or not name or name.startswith("git-") or not _names(rule, words, program, locate):
+        return None
+    foreign = foreign_to_git(words[1:])
+    return (
+        None
+        if foreign is None
+        else f": {foreign} is not one of git's own commands, so it may be an alias of a denied one"
+    )
+
+
 def _denies(rule: Rule, words: Words, program: Program | None, locate: Locate) -> bool:
-    if not words or not rule.could_fit(words[1:]):
-        return False
+    return rule.could_fit(words[1:]) and _names(rule, words, program, locate)
+
+
+def _names(rule: Rule, words: Words, program: Program | None, locate: Locate) -> bool:
+    """True when the rule's program is, or could be, the one that the command starts."""
     if rule.program == "*" or isinstance(words[0], Unknown):
         return True
     places = {place for place in (locate(words[0]), program and program.path, program and program.real) if place}

@@ -63,6 +63,8 @@ class Context:
     first irreversible step."""
     sync_with_intent: Callable[[Callable[[], None]], Awaitable[None]] | None = None
     """Runs work that syncs to disk in one group commit with the intent; None for an operation without an intent."""
+    parent: str | None = None
+    """The operation that this call is a step of (batch.run)."""
     report: Progress | None = None
     cwd: str = ""
     """The folder that relative paths of this request start from (`options.cwd`); empty is the scope's first root."""

@@ -5,6 +5,7 @@ from typing import Annotated
 from anyio import to_thread
 from pydantic import Field
 
+from computer_linker.approvals.approvals import Approvals
 from computer_linker.computer.manifest import FacetState
 from computer_linker.config.diagnose import Finding
 from computer_linker.config.load import parse
@@ -53,6 +54,7 @@ class StatusReport(Model):
     tunnel: StatusTunnel
     configured_url: str
     scopes: list[StatusScope]
+    waiting: Annotated[int, Field(description="How many requests wait for the owner's answer.")] = 0
     status: Status
 
 
@@ -82,6 +84,7 @@ async def status_report(ctx: Context) -> StatusReport:
     # The address is checked as if it were served, as `start` would do.
     status = await to_thread.run_sync(lambda: status_of(config, services.home, serving_http=True))
     tunnel = records.shown(records.read(services.home))
+    approvals = services.peek(Approvals)
     return StatusReport(
         machine_id=config.machine_id,
         machine_name=config.machine_name,
@@ -91,6 +94,7 @@ async def status_report(ctx: Context) -> StatusReport:
         tunnel=StatusTunnel(**tunnel.model_dump(), requested=config.tunnel.provider),
         configured_url=f"http://{config.host}:{config.port}/mcp",
         scopes=[StatusScope(id=s.id, type=s.type, roots=s.roots, capabilities=s.capabilities) for s in config.scopes],
+        waiting=len(approvals.waiting()) if approvals is not None else 0,
         status=status,
     )
 

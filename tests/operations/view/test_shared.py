@@ -6,8 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from computer_linker.errors import Conflict
+from computer_linker.providers.views.store import NewView, Views
 from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -78,3 +81,48 @@ async def test_package_scripts_run_on_a_view(road: Road, op: str) -> None:
         await road.data("command.read", ran["processId"], options={"waitSeconds": 30, "untilEnd": True})
     shown = await road.data("view.show", view_id)
     assert [each["path"] for each in shown["changes"]] == ["made.txt"] and not (road.root / "made.txt").exists()
+
+
+@pytest.mark.parametrize("kind", ["overlay", "copy"])
+async def test_first_calls_at_the_same_time_share_one_view(road: Road, kind: str) -> None:
+    if kind == "copy":
+        road.app.services.provide(Views, Views(road.home / "views", probe=lambda _state, _roots: False))
+    answers: list[dict[str, Any]] = []
+
+    async def run(line: str) -> None:
+        call = shell(line)
+        answers.append(await road.call(call["op"], ".", input=call["input"], options={"view": "session"}))
+
+    async with anyio.create_task_group() as group:
+        for number in range(4):
+            group.start_soon(run, f"echo {number} > file{number}")
+    # Two programs in one view would not see each other's changes, so the others are refused.
+    assert {each["error"]["code"] for each in answers if not each["ok"]} <= {"conflict"}
+    assert any(each["ok"] for each in answers) and len((await road.data("view.list"))["views"]) == 1
+
+
+async def test_a_view_that_is_being_copied_is_not_made_a_second_time(tmp_path: Path) -> None:
+    views = Views(tmp_path / "views")
+    new = NewView("app", LOCAL, [str(tmp_path)], "command.run", "true", "session-1", "1")
+
+    def fill(_place: Path) -> None:
+        with pytest.raises(Conflict):
+            views.create(new, fill)
+
+    made = views.create(new, fill)
+    assert made.kind == "copy" and views.create(new).id == made.id
+    assert views.create(replace(new, shared="")).id != made.id
+
+
+@pytest.mark.parametrize("view", [False, "session", "batch-1"])
+async def test_a_step_cannot_leave_the_view_of_its_batch(road: Road, view: Any) -> None:
+    steps = [shell("echo 1 > one"), {**shell("echo 2 > two"), "options": {"view": view}}]
+    refused = await road.call("batch.run", input={"operations": steps}, options={"view": True})
+    assert refused["error"]["code"] == "invalid_request", refused
+    assert not (road.root / "two").exists() and (await road.data("view.list"))["views"] == []
+
+
+async def test_the_view_of_a_batch_is_known_inside_one_alone(road: Road) -> None:
+    call = shell("echo 1 > one")
+    assert await road.code(call["op"], ".", input=call["input"], options={"view": "batch"}) == "not_found"
+    assert not (road.root / "one").exists()

@@ -23,8 +23,10 @@ from computer_linker.providers.views.store import NewView, View, Views, disk_use
 from computer_linker.registry import Context
 
 OF_SESSION = "session"
+OF_BATCH = "batch"
+"""Stands for the view that the steps of one batch share: the same in each request, as a person's yes is held to it."""
 BATCH = "batch-"
-"""Begins the name of the view that the steps of one batch share."""
+"""Begins the name of that view."""
 _LOOK_S = 1.0
 ViewOption = Annotated[
     bool | str,
@@ -62,30 +64,22 @@ class CommandView:
 
     async def hold(self) -> tuple[Store, ...]:
         """Open the folders that take the changes."""
-        views, found = self._views, await self._found()
-        if found is None:
-            view, held = await run_sync(self._created)
-            # No other call knows it yet.
-            views.begin(view)
-        else:
-            views.begin(found)
-            try:
-                view, held = await run_sync(views.started, found, self._ctx.operation_id)
-            except BaseException:
-                views.end(found)
-                raise
+        views, found = self._views, await run_sync(self._found)
+        views.begin(found)
+        try:
+            view, held = await run_sync(views.started, found, self._ctx.operation_id)
+        except BaseException:
+            views.end(found)
+            raise
         self._view = view
         self._ctx.note(viewId=view.id)
         return tuple(Store(fd, is_copy=view.kind == "copy") for fd in held)
 
-    async def _found(self) -> View | None:
-        """The view that was asked for; None where a new one is to be made."""
-        ctx, views = self._ctx, self._views
-        if self._shared is not None:
-            return await run_sync(views.shared_by, self._shared, ctx.scope.id, ctx.principal)
-        if isinstance(self._wanted, str):
-            return await run_sync(views.find, self._wanted, ctx.scope.id, ctx.principal)
-        return None
+    def _found(self) -> View:
+        """The view that was asked for, or a new one."""
+        if isinstance(self._wanted, str) and self._shared is None:
+            return self._views.find(self._wanted, self._ctx.scope.id, self._ctx.principal)
+        return self._created()
 
     @property
     def _shared(self) -> str | None:
@@ -93,9 +87,11 @@ class CommandView:
         wanted = self._wanted
         if wanted == OF_SESSION:
             return self._ctx.principal.session
+        if wanted == OF_BATCH and self._ctx.parent is not None:
+            return f"{BATCH}{self._ctx.parent}"
         return wanted if isinstance(wanted, str) and wanted.startswith(BATCH) else None
 
-    def _created(self) -> tuple[View, tuple[int, ...]]:
+    def _created(self) -> View:
         ctx, views = self._ctx, self._views
         new = NewView(
             ctx.scope.id,
@@ -106,8 +102,7 @@ class CommandView:
             self._shared or "",
             ctx.operation_id,
         )
-        view = views.create(new, None if views.has_overlay(ctx.scope.roots) else self._fill)
-        return view, views.hold(view)
+        return views.create(new, None if views.has_overlay(ctx.scope.roots) else self._fill)
 
     def _fill(self, place: Path) -> None:
         """Copy the scope's folders into a new view."""

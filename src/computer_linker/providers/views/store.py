@@ -81,8 +81,8 @@ class Views:
     """The views in which a program runs; changed by the event loop alone."""
     _changing: threading.Lock = field(default_factory=threading.Lock)
     """Held while views are created or removed, so that none is taken for the rest of a crash."""
-    _filling: set[str] = field(default_factory=set)
-    """The views whose folders are being copied; they have no record yet."""
+    _filling: dict[str, View] = field(default_factory=dict)
+    """The views whose folders are being copied, by id; they have no record yet."""
     _probed: dict[tuple[int, ...], bool] = field(default_factory=dict)
     """Whether overlayfs can cover folders on these devices."""
 
@@ -93,15 +93,19 @@ class Views:
     def create(self, new: NewView, fill: Callable[[Path], None] | None = None) -> View:
         """Create a view with no change in it; `fill` copies the folders into it where it is to be a copy.
 
-        Raises LimitExceeded when this principal has too many, or all hold too much.
+        Returns the newest one that the session or batch shares already, where there is one. Raises Conflict while that is
+        being copied, and LimitExceeded when this principal has too many, or all hold too much.
         """
         with self._changing:
             self._drop_old()
+            shared = self._shared_by(new)
+            if shared is not None:
+                return shared
             view = self._create(new)
             if fill is None:
                 self._save(view)
                 return view
-            self._filling.add(view.id)
+            self._filling[view.id] = view
         try:
             fill(self.folder / view.id)
             view = replace(view, kind="copy", filled_ns=self._clock(view))
@@ -110,7 +114,7 @@ class Views:
             _remove(self.folder / view.id)
             raise
         finally:
-            self._filling.discard(view.id)
+            del self._filling[view.id]
         return view
 
     def _clock(self, view: View) -> int:
@@ -162,17 +166,31 @@ class Views:
         """Whether overlayfs can cover these folders; tried once for each file system."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         devices = tuple(Path(place).stat().st_dev for place in (str(self.folder), *roots))
-        if devices not in self._probed:
-            self._probed[devices] = self.probe(self.folder, roots)
-        return self._probed[devices]
+        with self._changing:
+            # Its folder has no record, like the rest of a crash.
+            if devices not in self._probed:
+                self._probed[devices] = self.probe(self.folder, roots)
+            return self._probed[devices]
 
-    def shared_by(self, shared: str, scope_id: str, caller: Principal) -> View | None:
-        """The newest view of the caller that a session or batch shares; None when it has none."""
-        mine = (view for view in self.listed(scope_id, caller) if view.principal == caller.id)
-        return next((view for view in mine if view.shared == shared), None)
+    def _shared_by(self, new: NewView) -> View | None:
+        """The newest view that the session or batch shares already; None when it has none, or shares none."""
+        if not new.shared:
+            return None
+        wanted = (new.shared, new.scope_id, new.principal.id)
+        known = {view.id: view for view in (*self._all(), *self._filling.values())}
+        mine = [key for key, view in known.items() if (view.shared, view.scope_id, view.principal) == wanted]
+        if not mine:
+            return None
+        newest = max(mine)
+        if newest in self._filling:
+            raise Conflict("The folder is still being copied into this view. Wait for its end.", viewId=newest)
+        return known[newest]
 
     def started(self, view: View, operation_id: str) -> tuple[View, tuple[int, ...]]:
         """Record that an operation runs a program in the view, and hold it. Raises LimitExceeded when it is full."""
+        if view.operations[-1:] == (operation_id,):
+            # Created by it.
+            return view, self.hold(view)
         if view.stored > self.max_bytes:
             raise LimitExceeded(
                 f"The view holds more than {self.max_bytes >> 20} MB. Keep or drop it.", maxBytes=self.max_bytes
