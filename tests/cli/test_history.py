@@ -119,7 +119,7 @@ async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_p
     assert "changed the scope app deny=fs:write " in edited
     changed = edited.split("  ")[1]
     assert len(changed) == 7
-    subprocess.run([*program, "undo", changed], env=environment, capture_output=True, timeout=60, check=True)
+    subprocess.run([*program, "undo", changed, "--yes"], env=environment, capture_output=True, timeout=60, check=True)
     assert json.loads((home / "config.json").read_text())["scopes"] == before
     assert f"  took a change back {changed}  done  " in command(home, "--limit", "1").stdout
 
