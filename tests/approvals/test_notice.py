@@ -85,7 +85,8 @@ async def test_a_signal_of_anybody_else_is_no_answer(road: Road, address: str) -
 
 async def test_markup_in_a_request_is_shown_as_it_is(road: Road, address: str) -> None:
     async with NoticeArea.open(address) as area, anyio.create_task_group() as group:
-        group.start_soon(road.call, "file.delete", "<b>harmless</b>.txt")
+        (road.root / "<b>harmless<b>.txt").write_text("kept")
+        group.start_soon(road.call, "file.delete", "<b>harmless<b>.txt")
         notice = await area.next()
         assert "&lt;b&gt;harmless" in notice.body and "<b>" not in notice.body
         area.press(notice.number, "deny")

@@ -134,8 +134,7 @@ def test_without_a_yes_nothing_happens_and_the_model_learns_how_to_get_one(
     assert "confirm_required" in told and "computer-linker approvals allow ask_" in told
     assert "A person said no" not in told, "nobody was there to say it"
     assert not made.exists()
-    [asked] = waiting(service)
-    assert asked["op"] == "file.create" and "+made" in asked["details"] and client in asked["client"]
+    assert waiting(service) == [], "the client has left, and its request with it"
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -55,12 +55,10 @@ def test_a_yes_from_the_command_line_lets_the_same_request_pass_once(service: Se
     assert "Nothing waits" in cli(service, "approvals", "allow", listed[0]["id"])
 
 
-def test_what_cannot_be_shown_cannot_be_allowed(service: Service) -> None:
+def test_what_is_not_there_is_refused_without_a_question(service: Service) -> None:
     (service.root / "keep.txt").unlink()
-    assert delete(service)["error"]["code"] == "confirm_required"
-    [listed] = _waiting(service)
-    assert listed["canBeAllowed"] is False and listed["choices"] == []
-    assert "could not be shown" in cli(service, "approvals", "allow", listed["id"])
+    assert delete(service)["error"]["code"] == "not_found"
+    assert _waiting(service) == []
     (service.root / "keep.txt").write_text("new")
     assert delete(service)["error"]["code"] == "confirm_required", "no yes was kept"
     assert (service.root / "keep.txt").exists()
