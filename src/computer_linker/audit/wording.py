@@ -134,17 +134,19 @@ def short_id(operation_id: str) -> str:
 
 def who(event: HistoryEvent) -> str:
     """The client by its name; the owner's own command line is `owner`."""
-    principal, client = event["principal"] or "", event["client"] or ""
-    if principal.startswith("cli:"):
-        name = "owner"
-    elif client and not client.startswith("["):
-        name = client_label(client)
-    elif principal == "unauthenticated":
-        name = f"unknown ({event['connection']})"
-    else:
-        name = principal or "unknown"
+    principal = event["principal"] or ""
+    name = f"unknown ({event['connection']})" if principal == "unauthenticated" else person(principal, event["client"])
     machine = event.get("machine")
     return f"{name} on {machine}" if machine else name
+
+
+def person(principal: str, client: str | None) -> str:
+    """Who calls, as every list names them: `owner`, the name a client gives itself as a label, or the principal."""
+    if principal.startswith("cli:"):
+        return "owner"
+    if client and not client.startswith("["):
+        return client_label(client)
+    return principal or "unknown"
 
 
 def what(event: HistoryEvent) -> str:
