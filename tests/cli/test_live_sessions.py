@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from computer_linker import home as places
+from computer_linker.audit.wording import what
+from computer_linker.policy.visible_text import client_label
 from computer_linker.serve.owner_calls import OwnerCalls
 from support.events import owners_history
 from support.lines import Lines, stdio, stream
@@ -75,7 +77,13 @@ def ended_meanwhile(service: Service, name: str, kind: str, call: Callable[[], A
         yield answer.result(timeout=30)
     assert not (service.root / f"{name}-ended").exists()
     assert [one for one in run(service.home, "list")["sessions"] if one["kind"] == kind] == []
-    wait_for(lambda: any(event["op"] == "sessions.revoke" for event in owners_history(service.home)))
+    wait_for(lambda: any(_names(event, session) for event in owners_history(service.home)))
+
+
+def _names(event: Any, session: dict[str, Any]) -> bool:
+    """Whether the row says whose session was ended, and which."""
+    wanted = f"ended the sessions of {client_label(session['client'])} ({session['id']})"
+    return event["op"] == "sessions.revoke" and what(event) == wanted
 
 
 @pytest.mark.parametrize("open_client", [stdio, stream], ids=["stdio", "socket"])

@@ -86,7 +86,9 @@ def fact(name: str, text: str, key: Key) -> str:
     """A string an operation chose to keep: a word, an id, or a digest under a name that marks it as one."""
     if _ULID.match(text) or (_HEX.match(text) and any(word in name.lower() for word in _DIGEST_NAMES)):
         return text
-    return label(text, key)
+    if name == "path":
+        return path_preview(text, key)
+    return client_name(text, key) if name == "clients" else label(text, key)
 
 
 def reason(text: str, key: Key) -> str:
