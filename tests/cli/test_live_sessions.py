@@ -198,7 +198,9 @@ def test_every_list_names_a_client_by_the_same_label(service: Service) -> None:
     """A client that calls itself owner is not the owner: not in the sessions, not in groups, not where access is given."""
 
     def printed(*words: str) -> str:
-        done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -11,7 +11,8 @@ MAX_PREVIEW = 200
 
 MAX_NAME = 80
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:@/()+,-]{0,79}\Z")
-_HANDLE = re.compile(r"[a-z]{2,12}_[0-9a-f]{24}\Z")
+_HANDLE = re.compile(r"(?:[a-z]{2,12}_[0-9a-f]{24}|session_[0-9a-f]{16})\Z")
+"""Ids that the service itself gives: of processes, agents, connections, and of OAuth sessions."""
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
 _BASE64 = re.compile(r"(?=.*[A-Z0-9])[A-Za-z0-9+=_-]{20,}\Z")
 _HEX = re.compile(r"(?:sha256:)?[0-9a-f]{16,64}\Z")

@@ -101,7 +101,9 @@ async def test_this_machine_is_reached_only_where_it_is_listed(road: Road, serve
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", NAME])
 async def test_a_port_that_only_the_kernel_refused_is_named_too(road: Road, host: str) -> None:
     with talker() as port:
-        ran = await run(road, f"curl -sS --noproxy '*' http://{host}:{port}/; curl -sS --noproxy '*' http://{host}:{port}/")
+        ran = await run(
+            road, f"curl -sS --noproxy '*' http://{host}:{port}/; curl -sS --noproxy '*' http://{host}:{port}/"
+        )
     assert ran["data"]["exitCode"] == 7
     place = f"{NAME if host == NAME else 'localhost'}:{port}"
     (warning,) = ran["warnings"]
