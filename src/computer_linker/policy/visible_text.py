@@ -55,7 +55,8 @@ def escaped(text: str) -> str:
 
 
 def client_label(name: str) -> str:
-    """The name that a client gives itself, for people; in quotes where it could pass for the owner or for the service."""
+    """The name that a client gives itself, escaped for people; in quotes where it could pass for the owner or the service."""
+    name = escaped(name)
     plain = unicodedata.normalize("NFKC", name).casefold()
     first, *_ = [*re.findall(r"[^\W_]+", plain), ""]
     is_claim = first in _RESERVED or re.sub(r"[\W_]", "", plain) in _RESERVED

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from computer_linker.audit.wording import person
 from computer_linker.auth.oauth.state import Family, OAuthState
 from computer_linker.auth.owner_token import kept_digest
 from computer_linker.dispatch.live_sessions import LiveSession, LiveSessions
@@ -52,7 +53,10 @@ def _text(result: Sessions) -> Iterator[Shown]:
     if not result.sessions:
         yield Note("No client holds a session.")
         return
-    rows = [(s.id, s.kind, s.client, s.address, s.standing, s.last_used_at, str(s.calls)) for s in result.sessions]
+    rows = [
+        (s.id, s.kind, person(s.principal, s.client), s.address, s.standing, s.last_used_at, str(s.calls))
+        for s in result.sessions
+    ]
     yield Table(rows, ("session", "proved by", "client", "address", "", "last seen", "calls"))
 
 
