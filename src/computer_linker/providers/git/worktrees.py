@@ -11,7 +11,6 @@ from computer_linker.providers.git.refs import check_branch
 from computer_linker.providers.git.run import GitRun
 from computer_linker.providers.held import held
 
-
 _MAX_NAMES = 64 << 20
 
 

@@ -143,6 +143,6 @@ def _prefix(folder: str, private: Sequence[str]) -> str:
 
 def _holds_work(folder: str) -> bool:
     """True for a folder with a repository or secrets of its own. Tools that are repositories, as rbenv is, have hidden names."""
-    names = os.listdir(folder) if os.access(folder, os.R_OK) else [".git"]
+    names = [each.name for each in Path(folder).iterdir()] if os.access(folder, os.R_OK) else [".git"]
     is_repository = ".git" in names and not Path(folder).name.startswith(".")
     return is_repository or any(is_sensitive((name,)) for name in names)

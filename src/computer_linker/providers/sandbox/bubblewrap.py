@@ -60,7 +60,8 @@ def wrap(
         confine_sockets=not confinement.network,
     )
     line = (
-        real_inside(STAGED_PATH) if confinement.nests else bwrap, *_ISOLATED, *users, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd,
+        real_inside(STAGED_PATH) if confinement.nests else bwrap,
+        *_ISOLATED, *users, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd,
         "--block-fd", str(GATE_FD), "--seccomp", str(FILTER_FD), *_set_inside(env), "--", *session, *argv,
     )  # fmt: skip
     plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=kernel)
