@@ -147,6 +147,11 @@ def who(event: HistoryEvent) -> str:
     return f"{name} on {machine}" if machine else name
 
 
+def process_label(command: str, name: str | None) -> str:
+    """A process by its command; the name that its client gave it is beside, and never instead."""
+    return f'{command} (called "{name}")' if name else command
+
+
 def what(event: HistoryEvent) -> str:
     """The act and its object: `ran npm test`, `wrote notes.txt`; `tried to write notes.txt` where it did not happen."""
     op = event["op"]
