@@ -25,7 +25,7 @@ from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.commands import LAUNCHES_ANYTHING
 from computer_linker.policy.subcommands import behind_option
-from computer_linker.policy.visible_text import escaped
+from computer_linker.policy.visible_text import escaped, principal_label
 
 MINUTES = 60
 """How long a standing yes lasts where the owner names no time."""
@@ -108,7 +108,7 @@ class Standing(Model):
     @property
     def text(self) -> str:
         """What it covers, as a sentence for people."""
-        who = f"by {self.client or escaped(self.principal)} in scope {self.scope}"
+        who = f"by {self.client or principal_label(self.principal)} in scope {self.scope}"
         if self.extent == "same":
             what = f" `{escaped(self.shown)}`" if self.shown else ""
             return f"this exact {self.op}{what} again {who}, while what it is for stays as it is now"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from computer_linker.model.history import HistoryEvent
-from computer_linker.policy.visible_text import client_label
+from computer_linker.policy.visible_text import caller_label
 
 SHORT = 7
 """The last characters of an operation id; the first are the time, which neighbours share."""
@@ -134,15 +134,8 @@ def short_id(operation_id: str) -> str:
 
 def who(event: HistoryEvent) -> str:
     """The client by its name; the owner's own command line is `owner`."""
-    principal, client = event["principal"] or "", event["client"] or ""
-    if principal.startswith("cli:"):
-        name = "owner"
-    elif client and not client.startswith("["):
-        name = client_label(client)
-    elif principal == "unauthenticated":
-        name = f"unknown ({event['connection']})"
-    else:
-        name = principal or "unknown"
+    principal, client = event["principal"] or "", event["client"]
+    name = f"unknown ({event['connection']})" if principal == "unauthenticated" else caller_label(client, principal)
     machine = event.get("machine")
     return f"{name} on {machine}" if machine else name
 
