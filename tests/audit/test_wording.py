@@ -53,7 +53,10 @@ async def test_a_program_with_the_owner_token_is_not_shown_as_the_owner(tmp_path
         [group] = list(group_rows([{**GROUP, "principal": made["principal"], "client": made["client"]}], "session"))
     assert described(made).who == "a program with the owner token"  # type: ignore[arg-type]
     assert group[1] == "a program with the owner token"
-    assert asked.asker.removeprefix(f"{name} ") in ("a program with the owner token", "(a program with the owner token)")
+    assert asked.asker.removeprefix(f"{name} ") in (
+        "a program with the owner token",
+        "(a program with the owner token)",
+    )
 
 
 async def test_an_approver_sees_that_a_request_comes_from_outside(tmp_path: Path) -> None:
@@ -61,6 +64,10 @@ async def test_an_approver_sees_that_a_request_comes_from_outside(tmp_path: Path
         for who in (replace(LOCAL, is_forwarded=True), replace(LOCAL, session="session-2")):
             await road.call("file.mkdir", "made", principal=who)
         outside, inside = road.app.services.use(Approvals).waiting()
-    for text in (outside.asker, shown(outside).asker, "\n".join(line for line, _ in format_request(shown(outside), 80))):
+    for text in (
+        outside.asker,
+        shown(outside).asker,
+        "\n".join(line for line, _ in format_request(shown(outside), 80)),
+    ):
         assert "tests (local:tester, from outside this computer)" in text, text
     assert inside.asker == "tests (local:tester)"

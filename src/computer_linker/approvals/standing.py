@@ -35,9 +35,7 @@ _MAX_WORDS = 4
 _MAX_TEXT = 400
 """A shape whose sentence is longer is not offered: its extent could not be read at a glance."""
 _NOTHING = Preview(())
-_HAS_SUBCOMMANDS = frozenset(
-    "git npm pnpm yarn make just cargo go python node deno bun ruby php docker podman".split()
-)
+_HAS_SUBCOMMANDS = frozenset("git npm pnpm yarn make just cargo go python node deno bun ruby php docker podman".split())
 """Programs that can start others, and whose first word names what they do."""
 _RUNS_VALUE = {"python": ("-m", "-c"), "node": ("-e",), "ruby": ("-e",), "php": ("-r",)}
 """Options whose value is what an interpreter runs."""

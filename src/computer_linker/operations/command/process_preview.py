@@ -23,6 +23,8 @@ async def show_process(ctx: Context, target: str, input: object = None, options:
         managed = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id)
         known = managed.record
         printed = managed.printed(max(0, managed.end - _MAX_BYTES), _MAX_BYTES).decode("utf-8", "replace").splitlines()
-    lines = [f"the process `{known.command_preview}`, {known.status}, started {known.started_at}, held by {known.boundary}"]
+    lines = [
+        f"the process `{known.command_preview}`, {known.status}, started {known.started_at}, held by {known.boundary}"
+    ]
     lines += ["its last output:", *(f"| {line}" for line in printed[-_MAX_LINES:])] if printed else []
     return Preview(tuple(lines), {"process": digest_of_parts(target, known.status, known.started_at)})
