@@ -71,3 +71,16 @@ async def test_an_approver_sees_that_a_request_comes_from_outside(tmp_path: Path
     ):
         assert "tests (local:tester, from outside this computer)" in text, text
     assert inside.asker == "tests (local:tester)"
+
+
+async def test_an_undo_names_the_file_it_put_back(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        first = await road.call("file.write", "notes.txt", input={"content": "x"})
+        diff = "".join(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+y\n" for name in ("a.txt", "b.txt", "c.txt"))
+        second = await road.call("file.patch", input={"diff": diff})
+        for made in (second, first):
+            await road.data("file.undo", input={"operationId": made["operationId"]})
+        rows = {described(event).what for event in await events_of(road, "file.undo")}  # type: ignore[arg-type]
+    short = [made["operationId"][-7:] for made in (first, second)]
+    assert f"took back the change of notes.txt ({short[0]})" in rows
+    assert any(row.endswith(f" and 2 more ({short[1]})") and ".txt" in row for row in rows), rows

@@ -121,7 +121,7 @@ async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_p
     assert len(changed) == 7
     subprocess.run([*program, "undo", changed, "--yes"], env=environment, capture_output=True, timeout=60, check=True)
     assert json.loads((home / "config.json").read_text())["scopes"] == before
-    assert f"  took a change back {changed}  done  " in command(home, "--limit", "1").stdout
+    assert f"  took back the change of the config ({changed})  done  " in command(home, "--limit", "1").stdout
 
 
 async def test_a_command_that_failed_does_not_read_as_done(tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from computer_linker import home as places
+from computer_linker.audit.wording import what
+from computer_linker.policy.visible_text import client_label
 from computer_linker.serve.owner_calls import OwnerCalls
 from support.events import owners_history
 from support.lines import Lines, stdio, stream
-from support.oauth import Browser, tokens
+from support.oauth import CALLBACK, Browser, pkce, query, tokens
 from support.pair import Pair, open_pair
 from support.road import OWNER
 from support.service import (
@@ -75,7 +77,13 @@ def ended_meanwhile(service: Service, name: str, kind: str, call: Callable[[], A
         yield answer.result(timeout=30)
     assert not (service.root / f"{name}-ended").exists()
     assert [one for one in run(service.home, "list")["sessions"] if one["kind"] == kind] == []
-    wait_for(lambda: any(event["op"] == "sessions.revoke" for event in owners_history(service.home)))
+    wait_for(lambda: any(_names(event, session) for event in owners_history(service.home)))
+
+
+def _names(event: Any, session: dict[str, Any]) -> bool:
+    """Whether the row says whose session was ended, and which."""
+    wanted = f"ended the sessions of {client_label(session['client'])} ({session['id']})"
+    return event["op"] == "sessions.revoke" and what(event) == wanted
 
 
 @pytest.mark.parametrize("open_client", [stdio, stream], ids=["stdio", "socket"])
@@ -184,3 +192,26 @@ async def test_a_paired_computer_is_disconnected(tmp_path: Path) -> None:
 async def _of_laptop(pair: Pair) -> list[Any]:
     reply = await OwnerCalls(pair.laptop.app.dispatcher).call("sessions.list", {}, OWNER)
     return list(reply.envelope["data"].sessions)
+
+
+def test_every_list_names_a_client_by_the_same_label(service: Service) -> None:
+    """A client that calls itself owner is not the owner: not in the sessions, not in groups, not where access is given."""
+
+    def printed(*words: str) -> str:
+        done = subprocess.run(
+            [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    with stdio(service.home, handshake=False) as client:
+        client.initialize(name="owner")
+        listing = {"scope": "app", "op": "file.list", "target": "."}
+        client.ask("tools/call", {"name": "computer_operation", "arguments": listing})
+        assert 'client "owner' in printed("sessions", "list")
+    for view in ("sessions", "connections", "summary"):
+        assert 'client "owner' in printed("history", "--view", view), view
+    browser = Browser(service.base)
+    _, registered = browser.json("/register", {"redirect_uris": [CALLBACK], "client_name": "you"})
+    _, _, page = browser.send("GET", query(browser, registered["client_id"], pkce()[1]))
+    assert "Let client &quot;you&quot; use this computer?" in page

@@ -75,9 +75,9 @@ class Lines:
         self.send(rpc(self._next_id, method, given))
         return self._next_id
 
-    def initialize(self, version: str = LEGACY) -> dict[str, Any]:
+    def initialize(self, version: str = LEGACY, name: str = "tests") -> dict[str, Any]:
         """The handshake."""
-        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}
         answer: dict[str, Any] = self.ask("initialize", params)["result"]
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer

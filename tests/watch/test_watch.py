@@ -211,6 +211,8 @@ def test_a_running_call_and_a_process_are_stopped_by_a_key(watched: Watched) -> 
     assert error is not None and "aborted" in repr(error) + str(getattr(error, "code", ""))
     watched.terminal.until("Stopped.")
     assert _processes("sleep", "600") == []
+    watched.terminal.press("l")
+    watched.terminal.until("stopped the call ")
     watched.call("command.start", ".", input={"command": ["sleep", "601"]}).result(30)
     watched.terminal.press("3")
     watched.terminal.until("[3 running]", "sleep 601", "running")

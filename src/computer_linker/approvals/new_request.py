@@ -36,7 +36,7 @@ def new_request(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: flo
         session=session,
         connection=connection,
         # A client names itself: its name must not be able to paint over what a person is shown.
-        client=None if who.client is None else client_label(escaped(who.client)),
+        client=None if who.client is None else client_label(who.client),
         asked_at=now,
         expires_at=now + ttl_s,
         policy=policy_of(scope, who),

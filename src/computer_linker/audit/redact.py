@@ -11,7 +11,8 @@ MAX_PREVIEW = 200
 
 MAX_NAME = 80
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:@/()+,-]{0,79}\Z")
-_HANDLE = re.compile(r"[a-z]{2,12}_[0-9a-f]{24}\Z")
+_HANDLE = re.compile(r"(?:[a-z]{2,12}_[0-9a-f]{24}|session_[0-9a-f]{16})\Z")
+"""Ids that the service itself gives: of processes, agents, connections, and of OAuth sessions."""
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
 _BASE64 = re.compile(r"(?=.*[A-Z0-9])[A-Za-z0-9+=_-]{20,}\Z")
 _HEX = re.compile(r"(?:sha256:)?[0-9a-f]{16,64}\Z")
@@ -86,7 +87,9 @@ def fact(name: str, text: str, key: Key) -> str:
     """A string an operation chose to keep: a word, an id, or a digest under a name that marks it as one."""
     if _ULID.match(text) or (_HEX.match(text) and any(word in name.lower() for word in _DIGEST_NAMES)):
         return text
-    return label(text, key)
+    if name == "path":
+        return path_preview(text, key)
+    return client_name(text, key) if name == "clients" else label(text, key)
 
 
 def reason(text: str, key: Key) -> str:

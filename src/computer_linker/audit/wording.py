@@ -1,10 +1,10 @@
 """Events in plain English, the same for the command line and the page: who, what, with which outcome, how long."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from computer_linker.model.history import HistoryEvent
-from computer_linker.policy.visible_text import caller_label
+from computer_linker.policy.visible_text import client_label, principal_label
 
 SHORT = 7
 """The last characters of an operation id; the first are the time, which neighbours share."""
@@ -24,7 +24,8 @@ PHRASES = {
     "browser.press": "pressed a key in the browser", "browser.record": "recorded the browser",
     "browser.screenshot": "took a picture of a page", "browser.select": "chose an option",
     "browser.snapshot": "looked at a page", "browser.text": "read a page", "browser.trace": "traced the browser",
-    "browser.upload": "uploaded files", "browser.wait": "waited for a page", "client.remove": "took a client's setup back",
+    "browser.upload": "uploaded files", "browser.wait": "waited for a page", "call.stop": "stopped the call",
+    "client.remove": "took a client's setup back",
     "client.setup": "set up a client", "clipboard.read": "read the clipboard", "clipboard.write": "wrote the clipboard",
     "code.context": "looked at the project", "code.outline": "outlined", "code.search_symbols": "searched symbols in",
     "codex.end": "its agent ended", "codex.list": "listed agent sessions", "codex.read": "read the agent session",
@@ -39,7 +40,7 @@ PHRASES = {
     "file.copy": "copied", "file.create": "created", "file.delete": "deleted", "file.find": "looked for files in",
     "file.list": "listed", "file.mkdir": "made the folder", "file.move": "moved", "file.patch": "patched",
     "file.read": "read", "file.read_many": "read several files", "file.search": "searched in", "file.stat": "looked at",
-    "file.tree": "listed the tree of", "file.undo": "took a change back", "file.write": "wrote",
+    "file.tree": "listed the tree of", "file.undo": "took back the change of", "file.write": "wrote",
     "fleet.join": "joined a fleet", "fleet.leave": "left the fleet", "get_computer_info": "asked about this computer",
     "get_operation_history": "read the history", "git.commit": "committed in", "git.diff": "read the git diff of",
     "git.log": "read the git log of", "git.show": "read a commit of", "git.stage": "staged files in",
@@ -65,10 +66,10 @@ PHRASES = {
     "screen.list": "listed displays and windows", "screen.ocr": "read the text on", "screen.record": "recorded the screen",
     "service.install": "installed the service", "service.start": "started the service",
     "service.uninstall": "uninstalled the service",
-    "session.open": "connected", "sessions.revoke": "ended sessions", "setup": "set this computer up",
+    "session.open": "connected", "sessions.revoke": "ended the sessions of", "setup": "set this computer up",
     "stop": "stopped the service",
     "token.rotate": "made a new owner token", "tunnel.start": "opened a tunnel", "tunnel.stop": "closed the tunnel",
-    "ui.tree": "read the controls of", "undo": "took a change back", "unpause": "let clients work again",
+    "ui.tree": "read the controls of", "undo": "took back the change of", "unpause": "let clients work again",
     "view.drop": "dropped the view", "view.keep": "kept changes of the view", "view.list": "listed views",
     "view.show": "looked at the view", "window.close": "closed the window", "window.focus": "focused the window",
     "window.list": "listed windows", "window.move": "moved the window",
@@ -134,8 +135,8 @@ def short_id(operation_id: str) -> str:
 
 def who(event: HistoryEvent) -> str:
     """The client by its name; the owner's own command line is `owner`."""
-    principal, client = event["principal"] or "", event["client"]
-    name = f"unknown ({event['connection']})" if principal == "unauthenticated" else caller_label(client, principal)
+    principal = event["principal"] or ""
+    name = f"unknown ({event['connection']})" if principal == "unauthenticated" else person(principal, event["client"])
     machine = event.get("machine")
     return f"{name} on {machine}" if machine else name
 
@@ -143,6 +144,15 @@ def who(event: HistoryEvent) -> str:
 def process_label(command: str, name: str | None) -> str:
     """A process by its command; the name that its client gave it is beside, and never instead."""
     return f'{command} (called "{name}")' if name else command
+
+
+def person(principal: str, client: str | None) -> str:
+    """Who calls, as every list names them: `owner`, the name a client gives itself as a label, or the principal."""
+    if principal.startswith("cli:"):
+        return "owner"
+    if client and not client.startswith("["):
+        return client_label(client)
+    return principal_label(principal or "unknown")
 
 
 def what(event: HistoryEvent) -> str:
@@ -237,15 +247,56 @@ def _object(event: HistoryEvent) -> str:
         return event["commandPreview"]
     if event["target"] not in (None, "", "."):
         return str(event["target"])
-    if event["op"] == "network.connect" and "host" in event["summary"]:
-        return f"{event['summary']['host']}:{event['summary'].get('port') or ''}".rstrip(":")
-    if event["op"] == "codex.end":
-        return str(event["summary"].get("sessionId") or "")
-    if isinstance(undone := event["summary"].get("undone"), str):
-        return short_id(undone) if len(undone) == _ULID else undone[:_MAX_FACT]
+    if event["op"] in _OBJECTS:
+        return _OBJECTS[event["op"]](event["summary"])
     if event["scope"]:
         return event["scope"] if event["target"] is not None else ""
     return _facts(event["summary"])
+
+
+def _host(summary: Mapping[str, object]) -> str:
+    return f"{summary.get('host') or ''}:{summary.get('port') or ''}".rstrip(":")
+
+
+def _undone(summary: Mapping[str, object]) -> str:
+    """`notes.txt and 2 more (3Q7XK2M)`: what was put back, and the operation that had changed it."""
+    place = "the config" if summary.get("config") else str(summary.get("path") or "")
+    files = summary.get("files")
+    more = f" and {files - 1} more" if isinstance(files, int) and files > 1 else ""
+    operation = _short(summary.get("undone"))
+    return f"{place}{more} ({operation})" if place else operation
+
+
+def _stopped(summary: Mapping[str, object]) -> str:
+    return f"{_short(summary.get('stopped'))} of {_labels(summary)}".strip().removesuffix(" of")
+
+
+def _ended_sessions(summary: Mapping[str, object]) -> str:
+    """`editor/1 (session_5f…)`, or the clients and how many sessions they had."""
+    count, session = summary.get("sessions"), summary.get("session")
+    about = str(session or (f"{count} sessions" if isinstance(count, int) and count != 1 else ""))
+    return f"{_labels(summary)} ({about})".removesuffix(" ()").strip()
+
+
+def _labels(summary: Mapping[str, object]) -> str:
+    """Clients by their labels: no client has another's name in its own."""
+    return ", ".join(client_label(name) for name in str(summary.get("clients") or "").split(", ") if name)
+
+
+def _short(operation: object) -> str:
+    text = str(operation or "")
+    return short_id(text) if len(text) == _ULID else text[:_MAX_FACT]
+
+
+_OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {
+    "call.stop": _stopped,
+    "codex.end": lambda summary: str(summary.get("sessionId") or ""),
+    "file.undo": _undone,
+    "network.connect": _host,
+    "sessions.revoke": _ended_sessions,
+    "undo": _undone,
+}
+"""What an event was about, of operations whose summary has it."""
 
 
 def _facts(summary: Mapping[str, object]) -> str:

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from computer_linker.audit.redact import escaped
-from computer_linker.audit.wording import described
+from computer_linker.audit.wording import described, person
 from computer_linker.cli.output import say
 from computer_linker.model.history import HistoryEvent
-from computer_linker.policy.visible_text import caller_label
 
 _HEADERS = ("time", "id", "who", "scope", "what", "outcome", "took")
 _WHO, _WHAT, _OUTCOME = 2, 4, 5
@@ -135,6 +134,6 @@ def group_rows(groups: Iterable[dict[str, object]], name: str) -> Iterator[list[
     """One row for each group of events: its name, whose it is, when it began and was last seen, how many."""
     for group in groups:
         first, last = (local_time(str(group[field])).strftime("%m-%d %H:%M:%S") for field in ("firstAt", "lastAt"))
-        client, principal = (str(group[field] or "") for field in ("client", "principal"))
-        who = caller_label(client, principal)
+        client = group["client"]
+        who = person(str(group["principal"] or ""), str(client) if client else None)
         yield [str(group[name]), escaped(who), first, last, str(group["events"]), str(group["failed"])]

@@ -100,16 +100,16 @@ class LiveSessions:
             session.running.pop(operation_id, None)
             call.over.set()
 
-    async def stop_call(self, operation_id: str) -> bool:
-        """End one call of a client and wait until it has ended; False when none runs under this id."""
+    async def stop_call(self, operation_id: str) -> Principal | None:
+        """End one call of a client, wait until it has ended, and return whose it was; None when none runs under this id."""
         found = (one.running[operation_id] for one in self._sessions.values() if operation_id in one.running)
         call = next(found, None)
-        if call is None:
-            return False
+        if call is None or call.session is None:
+            return None
         call.is_stopped_alone = True
         call.scope.cancel()
         await call.over.wait()
-        return True
+        return call.session.principal
 
     def seen(self, principal: Principal) -> LiveSession:
         """The session of a caller. Raises PermissionDenied once the owner has ended it."""

@@ -83,6 +83,7 @@ async def undo(ctx: Context, input: UndoInput) -> Undone:
             else f"There is nothing kept to undo {wanted[:80]}.",
             hint="the newest changes of files and of the config are kept: computer-linker history",
         )
+    ctx.note(config=True)
     changes = await undo_config_change(ctx.services.home, wanted, ctx.operation_id, is_agreed=input.yes)
     ctx.effect = "confirmed"
     return Undone(undone=wanted, changes=changes)
@@ -130,4 +131,5 @@ async def _undo_files(ctx: Context, operation_id: str, scope: str) -> Undone:
 
     done = await run_for_owner(ctx, Call(scope, "file.undo", input={"operationId": operation_id}), client.Undone)
     files = [UndoneFile(path=file.path, action=file.action) for file in done.files]
+    ctx.note(files=len(files), path=files[0].path if files else None)
     return Undone(undone=operation_id, scope=scope, files=files)

@@ -59,7 +59,8 @@ def escaped(text: str) -> str:
 
 
 def client_label(name: str) -> str:
-    """The name that a client gives itself, for people; in quotes where it could pass for the owner or for the service."""
+    """The name that a client gives itself, escaped for people; in quotes where it could pass for the owner or the service."""
+    name = escaped(name)
     plain = unicodedata.normalize("NFKC", name).casefold()
     first, *_ = [*re.findall(r"[^\W_]+", plain), ""]
     is_claim = first in _RESERVED or re.sub(r"[\W_]", "", plain) in _RESERVED or _OWN_NAME.match(plain) is not None
@@ -69,13 +70,6 @@ def client_label(name: str) -> str:
 def principal_label(principal: str) -> str:
     """A proven identity, for people."""
     return _PRINCIPALS.get(principal) or escaped(principal)
-
-
-def caller_label(client: str | None, principal: str) -> str:
-    """A caller of the history or of a list, for people: the owner's command line, a client by its name, or the identity."""
-    if principal.startswith("cli:"):
-        return "owner"
-    return client_label(client) if client and not client.startswith("[") else principal_label(principal or "unknown")
 
 
 def preview(canonical: bytes, digest: str) -> str:

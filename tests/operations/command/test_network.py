@@ -96,8 +96,35 @@ async def test_another_host_is_not_reached_and_the_refusal_names_it(
 async def test_this_machine_is_reached_only_where_it_is_listed(road: Road, server: NamedServer) -> None:
     ran = await run(road, f"curl -sS http://localhost:{server.port}/; curl -sS http://[::1]:{server.port}/")
     assert ran["data"]["stdout"].count("Hello") == 2, ran
-    other = await run(road, f"curl -sS http://localhost:{free_port()}/")
-    assert other["data"]["exitCode"] == 7
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", NAME])
+async def test_a_port_that_only_the_kernel_refused_is_named_too(road: Road, host: str) -> None:
+    with talker() as port:
+        ran = await run(
+            road, f"curl -sS --noproxy '*' http://{host}:{port}/; curl -sS --noproxy '*' http://{host}:{port}/"
+        )
+    assert ran["data"]["exitCode"] == 7
+    place = f"{NAME if host == NAME else 'localhost'}:{port}"
+    (warning,) = ran["warnings"]
+    assert f"refused {place}" in warning and f"scope allow-host app {place}" in warning
+    (seen,) = await connections(road, 1)
+    assert (seen["host"], seen["port"], seen["verdict"]) == (place.partition(":")[0], port, "refused")
+
+
+async def test_a_command_that_waits_for_its_own_server_is_refused_nothing(road: Road) -> None:
+    port = free_port()
+    script = f"""python3 - <<'END'
+import socket
+def tried(host):
+    try: return socket.create_connection((host, {port}))
+    except ConnectionRefusedError: return None
+assert tried("127.0.0.1") is None and tried("::1") is None
+server = socket.create_server(("127.0.0.1", {port}))
+assert tried("::1") is None and tried("127.0.0.1") is not None
+END"""
+    ran = await run(road, script)
+    assert ran["data"]["exitCode"] == 0 and ran["warnings"] == [], ran
 
 
 async def test_a_program_serves_and_uses_its_own_ports_inside(road: Road) -> None:

@@ -35,7 +35,7 @@ def owner_page(pending: Pending, error: str | None = None) -> str:
     """Return the first page: which client requests what, and the owner's sign-in."""
     asked = "".join(f"<li>{_text(EXPLAINED[name])}</li>" for name in pending.scopes if name in EXPLAINED)
     return _document(
-        f"""<h1>Let {_named(pending)} use this computer?</h1>{_error_text(error)}{_who(pending)}
+        f"""<h1>Let {_text(client_label(pending.client.name))} use this computer?</h1>{_error_text(error)}{_who(pending)}
 <p>It asks to</p><ul>{asked}</ul><p>You choose on the next page what it gets, and where.</p>
 <form method="post" action="/oauth/consent">{_hidden(pending)}
 <label class="token">Owner token<input type="password" name="owner_token" autocomplete="off" required autofocus></label>
@@ -64,7 +64,7 @@ def choice_page(pending: Pending, scopes: list[Scope], machine: str, error: str 
         for scope in scopes
     )
     return _document(
-        f"""<h1>Let {_named(pending)} use {_text(machine)}?</h1>{_error_text(error)}{_who(pending)}
+        f"""<h1>Let {_text(client_label(pending.client.name))} use {_text(machine)}?</h1>{_error_text(error)}{_who(pending)}
 <form method="post" action="/oauth/consent">{_hidden(pending)}
 <fieldset><legend>What it may do</legend>{groups}</fieldset>
 <fieldset><legend>Where</legend>{folders or "<p>No scopes are configured yet.</p>"}</fieldset>
@@ -89,14 +89,9 @@ def _who(pending: Pending) -> str:
         f" That name comes from <code>{_text(urlsplit(pending.client.id).netloc)}</code>." if is_by_document else ""
     )
     return (
-        f"<p>It calls itself <strong>{_named(pending)}</strong>. Computer Linker cannot know whether that is "
+        f"<p>It calls itself <strong>“{_text(pending.client.name)}”</strong>. Computer Linker cannot know whether that is "
         f"true.{source} The answer goes to <code>{_text(urlsplit(pending.redirect_uri).netloc)}</code>.</p>{warning}"
     )
-
-
-def _named(pending: Pending) -> str:
-    """The name that the client gives itself."""
-    return _text(client_label(pending.client.name))
 
 
 def _error_text(error: str | None) -> str:

@@ -65,6 +65,8 @@ async def file_undo(
     journal = ctx.use(UndoJournal)
     record = _chosen(ctx, journal, target, input)
     changes = changes_of(record.steps, lambda root, parts: _rooted(ctx, root, parts))
+    shown = [_shown(change) for change in changes]
+    ctx.note(files=len(changes), undone=record.operation_id, path=shown[0] if shown else None)
     try:
         await ctx.change(changes, dry_run=options.dry_run)
     except (NotFound, AlreadyExists) as error:
@@ -72,8 +74,9 @@ async def file_undo(
         raise Conflict(f"Nothing was taken back: {error.message}", **error.details) from error
     if not options.dry_run:
         journal.forget(record.operation_id)
-    ctx.note(files=len(changes), undone=record.operation_id)
-    return Undone(files=[UndoneFile(path=_shown(change), action=_action(change)) for change in changes])
+    return Undone(
+        files=[UndoneFile(path=path, action=_action(change)) for path, change in zip(shown, changes, strict=True)]
+    )
 
 
 def _chosen(ctx: Context, journal: UndoJournal, target: str | None, input: UndoInput) -> Record:

@@ -27,7 +27,9 @@ class CallStopped(Model):
 async def call_stop(ctx: Context, input: StopInput) -> CallStopped:
     """End one call of a client while it runs; its answer to the client names the owner as the reason."""
     ctx.note(stopped=input.operation[:64])
-    if not await ctx.use(LiveSessions).stop_call(input.operation):
+    whose = await ctx.use(LiveSessions).stop_call(input.operation)
+    if whose is None:
         raise NotFound("No call of a client runs under that id.", hint="computer-linker watch shows those that run")
+    ctx.note(clients=whose.client or whose.id)
     ctx.effect = "confirmed"
     return CallStopped(operation=input.operation)

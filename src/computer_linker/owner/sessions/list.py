@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from computer_linker.audit.wording import person
 from computer_linker.auth.oauth.state import Family, OAuthState
 from computer_linker.auth.owner_token import kept_digest
 from computer_linker.dispatch.live_sessions import LiveSession, LiveSessions
 from computer_linker.model.times import shown_s
-from computer_linker.policy.visible_text import caller_label
 from computer_linker.registry.owner import Context, Effect, Example, Model, Note, Shown, Table, owner_operation
 
 Standing = Literal["live", "idle", "expired", "ended by a new owner token"]
@@ -53,7 +53,18 @@ def _text(result: Sessions) -> Iterator[Shown]:
     if not result.sessions:
         yield Note("No client holds a session.")
         return
-    rows = [(s.id, s.kind, _name(s), s.address, s.standing, s.last_used_at, str(s.calls)) for s in result.sessions]
+    rows = [
+        (
+            s.id,
+            s.kind,
+            person(s.principal, s.client if s.client != s.principal else None),
+            s.address,
+            s.standing,
+            s.last_used_at,
+            str(s.calls),
+        )
+        for s in result.sessions
+    ]
     yield Table(rows, ("session", "proved by", "client", "address", "", "last seen", "calls"))
 
 
@@ -72,11 +83,6 @@ async def sessions_list(ctx: Context) -> Sessions:
     ]
     found += [_of_live(one) for one in live if one.principal.id not in granted]
     return Sessions(sessions=sorted(found, key=lambda one: one.last_used_at, reverse=True))
-
-
-def _name(one: Session) -> str:
-    """The client's own name as people are shown it."""
-    return caller_label(None if one.client == one.principal else one.client, one.principal)
 
 
 def live_sessions(ctx: Context) -> list[LiveSession]:

@@ -60,8 +60,9 @@ async def sessions_revoke(ctx: Context, input: RevokeInput) -> Revoked:
     wanted = [*state.families, *live] if input.session is None else [_meant(input.session, [*state.families, *live])]
     named = [live[one] for one in wanted if one in live]
     # A live session of an OAuth client is that of its consents.
-    clients = {one.principal.id for one in named if one.principal.proof == "oauth"}
-    families = [key for key, one in state.families.items() if key in wanted or one.principal in clients]
+    granted_to = {one.principal.id for one in named if one.principal.proof == "oauth"}
+    families = [key for key, one in state.families.items() if key in wanted or one.principal in granted_to]
+    names = {key: state.families[key].client_name for key in families}
     for family in families:
         state.revoke(family)
     granted = {one.principal for one in state.families.values()}
@@ -71,8 +72,11 @@ async def sessions_revoke(ctx: Context, input: RevokeInput) -> Revoked:
         ctx.use(LiveSessions).end(session)
     is_left = any(one in state.families for one in families) or any(one in ended for one in live_sessions(ctx))
     ctx.effect = "partial" if is_left else "confirmed"
-    revoked = [*families, *(one.id for one in ended if one.principal.proof != "oauth")]
-    ctx.note(sessions=len(revoked), stopped=stopped)
+    others = {one.id: one.principal.client or one.principal.id for one in ended if one.principal.proof != "oauth"}
+    revoked = [*names, *others]
+    only = revoked[0] if len(revoked) == 1 else None
+    clients = ", ".join(dict.fromkeys([*names.values(), *others.values()]))
+    ctx.note(sessions=len(revoked), session=only, clients=clients, stopped=stopped)
     notes = dict.fromkeys(_AGAIN[one.principal.proof] for one in ended if one.principal.proof in _AGAIN)
     return Revoked(revoked=revoked, stopped=stopped, notes=list(notes))
 

@@ -19,9 +19,10 @@ from computer_linker.policy.writers import writer_of, writers_of
 from computer_linker.providers.network.gate import Gate
 from computer_linker.providers.network.passage import Passage
 from computer_linker.providers.network.presets import preset_entries, trusted_by
-from computer_linker.providers.network.reach import Own, Reach, Rules, own_ports
+from computer_linker.providers.network.reach import Own, Reach, Refused, Rules, own_ports
 from computer_linker.providers.network.resolver import Resolver
 from computer_linker.providers.network.stream import Stream
+from computer_linker.providers.network.unanswered import AF_PACKET, Unanswered
 from computer_linker.services import Services
 
 _PRESETS_S = 30.0
@@ -54,6 +55,7 @@ class CommandGate:
         self._gate = Gate(self._reach, self._report, lambda: self._record.close(self.operation))
         self._is_closed = False
         self._resolver: Resolver | None = None
+        self._unanswered: list[Unanswered] = []
         self._refused: dict[str, str] = {}
         self._further = 0
         self._inner: list[int] = []
@@ -69,12 +71,17 @@ class CommandGate:
 
     def warnings(self) -> list[str]:
         """A sentence for each host that was refused, with the owner's command that allows it; above a bound, the number."""
+        self._report_unanswered()
         further = f"The network gate refused {self._further} further connections." if self._further else ""
         return [*self._refused.values(), *filter(None, (further,))]
 
     def close(self) -> None:
         """End its connections; called once the command has ended."""
         self._is_closed = True
+        self._report_unanswered()
+        for watch in self._unanswered:
+            watch.close()
+        self._unanswered = []
         self._gates.inner.difference_update(self._inner)
         self._gate.close()
         if self._resolver is not None:
@@ -89,7 +96,9 @@ class CommandGate:
             return
         self._inner = fds
         self._gates.inner.update(fds)
-        resolver, proxy, *ports = (socket.socket(fileno=fd) for fd in fds)
+        made = [socket.socket(fileno=fd) for fd in fds]
+        self._unanswered = [Unanswered(one) for one in made if one.family == AF_PACKET]
+        resolver, proxy, *ports = (one for one in made if one.family != AF_PACKET)
         self._resolver = Resolver(self._reach, self._gate.refused)
         self._resolver.listen(resolver)
         self._gate.serve(proxy, self._gate.greet)
@@ -100,6 +109,17 @@ class CommandGate:
         assert self._resolver is not None
         address, port = client.sock.getsockname()[:2]
         await self._gate.take(client, self._resolver.name_of(address), port)
+
+    def _report_unanswered(self) -> None:
+        """Report what the program connected to in its own network where neither it nor the gate listens."""
+        for address, port in (place for watch in self._unanswered for place in watch.taken()):
+            assert self._resolver is not None
+            try:
+                self._reach.listed(self._resolver.name_of(address), port)
+            except Refused as refused:
+                if refused.host == "localhost":
+                    refused.why += ", and the command itself serves nothing there"
+                self._gate.refused(refused)
 
     def _report(self, passage: Passage) -> None:
         if passage.verdict == "refused":

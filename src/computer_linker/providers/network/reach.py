@@ -69,6 +69,19 @@ class Reach:
 
     async def judge(self, asked: str, port: int) -> tuple[str, list[str]]:
         """The canonical host, and the addresses to try. Raises Refused; one forbidden address of a name closes it."""
+        host, entry = self.listed(asked, port)
+        chosen = _chosen(host, entry)
+        addresses = chosen or await self._addresses(host, port)
+        for address in addresses:
+            ip = ipaddress.ip_address(address.partition("%")[0])
+            if why := why_closed(ip, port, self._own):
+                raise Refused(host, port, why)
+            if not (chosen or self.rules().everything or _plain(ip).is_global):
+                raise Refused(host, port, "it has a private address", f"{entry_for(host, port)}={ip}")
+        return host, addresses
+
+    def listed(self, asked: str, port: int) -> tuple[str, Entry | None]:
+        """The canonical host and its entry of the list; None where everything is allowed. Raises Refused."""
         try:
             host = canonical_host(asked)
         except ValueError:
@@ -82,17 +95,12 @@ class Reach:
         # The owner's address for a name goes before every other entry that means the name.
         entry = max(covering, key=lambda entry: entry.pinned is not None, default=None)
         if entry is None and not rules.everything:
+            for address in _chosen(host, None):
+                if why := why_closed(ipaddress.ip_address(address), port, self._own):
+                    raise Refused(host, port, why)
             why = f"the network list of the scope has it without port {port}" if rules.names(host) else NOT_LISTED
             raise Refused(host, port, why, entry_for(host, port))
-        chosen = _chosen(host, entry)
-        addresses = chosen or await self._addresses(host, port)
-        for address in addresses:
-            ip = ipaddress.ip_address(address.partition("%")[0])
-            if why := why_closed(ip, port, self._own):
-                raise Refused(host, port, why)
-            if not (chosen or rules.everything or _plain(ip).is_global):
-                raise Refused(host, port, "it has a private address", f"{entry_for(host, port)}={ip}")
-        return host, addresses
+        return host, entry
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         known = self._resolved.get(host)

@@ -53,7 +53,7 @@ def named_in(command: str | Sequence[str], cwd: RootedPath, roots: Sequence[str]
 
 
 def has_unread_names(command: str | Sequence[str]) -> bool:
-    """Whether a shell's text has words that only the running shell has: `$F.py`, `b*.py`."""
+    """Whether a shell's text has tokens that only the running shell has: `$F.py`, `b*.py`."""
     argv, program = _argv(command)
     readings = [_reading(part) for part in argv[1:] if program in _SHELLS and _is_text(part)]
     return any(
@@ -83,12 +83,12 @@ def _tokens(command: str | Sequence[str]) -> tuple[list[str], str]:
 
 
 def _is_text(part: str) -> bool:
-    """Whether an argument of a shell may be a text of several words."""
+    """Whether an argument of a shell may be a text of several tokens."""
     return " " in part or ";" in part
 
 
 def _shell_words(text: str) -> list[str]:
-    """Every token of a shell's text, and its words as the programs in it get them."""
+    """Every token of a shell's text, also as the programs in it get them."""
     reading = _reading(text)
     read = [word for each in reading.commands for word in each] if reading is not None else []
     return [*_TOKEN.findall(text), *(word for word in read if isinstance(word, str))]

@@ -21,19 +21,61 @@ _UP = 1
 _LOOPBACK_INDEX = 1
 """Loopback is the first device of every namespace."""
 _BACKLOG = 128
+_ALL_PROTOCOLS = 3
+_ATTACH_FILTER = 26
+_OUTGOING = 4
+_KEPT = 96
+_PACKET_TYPE = 0xFFFFF004
+"""`SKF_AD_OFF + SKF_AD_PKTTYPE`: an ancillary load of the filter."""
+_FILTER = (
+    # Each instruction: code, jump if true, jump if false, operand. Loopback delivers each packet twice: leave one out.
+    (0x30, 0, 0, _PACKET_TYPE), (0x15, 17, 0, _OUTGOING),
+    (0x30, 0, 0, 0), (0x54, 0, 0, 0xF0), (0x15, 4, 0, 0x40), (0x15, 0, 13, 0x60),
+    # IPv6: the next header; the header after it begins at 40.
+    (0x30, 0, 0, 6), (0x01, 0, 0, 40), (0x05, 0, 0, 2),
+    # IPv4: the protocol; its header has the length that its first byte says.
+    (0x30, 0, 0, 9), (0xB1, 0, 0, 0),
+    # TCP.
+    (0x15, 0, 7, 6),
+    # SYN+ACK: the connection is accepted. RST+ACK of sequence 0: nothing listens there.
+    (0x50, 0, 0, 13), (0x54, 0, 0, 0x17), (0x15, 3, 0, 0x12), (0x15, 0, 3, 0x14), (0x40, 0, 0, 4), (0x15, 0, 1, 0),
+    (0x06, 0, 0, _KEPT), (0x06, 0, 0, 0),
+)  # fmt: skip
+"""A classic BPF program that lets the kernel's answers to connections through, and nothing else."""
 
 
 def open_listeners(order: "dict[str, Any]") -> list[_socket.socket]:
-    """Enter a new network namespace; return its resolver's socket, the proxy's listener, and one listener a port."""
+    """Enter a new network namespace; return its resolver's socket, the proxy's listener, one listener a port, and one
+    packet socket that receives the kernel's answers to connections, where there can be one."""
     if libc.unshare(_CLONE_NEWNET) != 0:
         raise Unstaged(ctypes.get_errno(), "network namespace")
     try:
         _bring_up(order["range"], order["addresses"])
         resolver = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
         resolver.bind(order["resolver"])
-        return [resolver, _listener(*order["proxy"]), *(_listener("::", port) for port in order["ports"])]
+        listeners = [resolver, _listener(*order["proxy"]), *(_listener("::", port) for port in order["ports"])]
+        return [*listeners, *_handshakes()]
     except OSError as error:
         raise Unstaged(error.errno or 0, "network namespace") from error
+
+
+def _handshakes() -> list[_socket.socket]:
+    """A socket that receives which ports accepted or refused a connection; empty where the kernel gives none."""
+    code = b"".join(
+        operation.to_bytes(2, "little") + bytes((yes, no)) + operand.to_bytes(4, "little")
+        for operation, yes, no, operand in _FILTER
+    )
+    held = ctypes.create_string_buffer(code, len(code))
+    # `struct sock_fprog`: the number of instructions, and their address.
+    program = len(_FILTER).to_bytes(8, "little") + ctypes.addressof(held).to_bytes(8, "little")
+    try:
+        made = _socket.socket(_socket.AF_PACKET, _socket.SOCK_DGRAM, 0)
+        made.setsockopt(_socket.SOL_SOCKET, _ATTACH_FILTER, program)
+        made.bind(("lo", _ALL_PROTOCOLS))
+    except OSError:
+        # Without it such refusals are not reported; what is reachable stays the same.
+        return []
+    return [made]
 
 
 def _bring_up(named: tuple[str, str], addresses: list[str]) -> None:
