@@ -103,7 +103,7 @@ class LinkerProvider:
         return found if found is not None and found.expires_at > time.monotonic() else None
 
     def consent(
-        self, pending: Pending, scopes: list[str], grants: list[str], places: dict[str, list[str]]
+        self, pending: Pending, scopes: list[str], grants: list[str], places: dict[str, list[str]] | None = None
     ) -> tuple[str, Family]:
         """Record the owner's consent: return a code, good once and for a minute, and its family."""
         from mcp.server.auth.provider import AuthorizationCode
