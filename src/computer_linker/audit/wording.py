@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from computer_linker.model.history import HistoryEvent
+from computer_linker.model.event import WITHDRAWN
+from computer_linker.model.history import HistoryApproval, HistoryEvent
 from computer_linker.policy.visible_text import client_label
 
 SHORT = 7
@@ -102,11 +103,13 @@ _REASONS = {
     "path_out_of_scope": "outside the scope",
     "permission_denied": "not allowed",
     "paused": "clients are paused",
+    "stopped": "stopped by the owner",
     "grant": "not granted to this client",
     "unknown_token": "wrong credential",
 }
 _EFFECTS = {"partial": "partly done", "unverifiable": "done, not verified", "suspected_noop": "no effect seen"}
-_DIGESTS = ("digest", "key_sha256", "hub_sha256")
+_UNSHOWN = ("digest", "key_sha256", "hub_sha256", "changed")
+"""Facts that only `history show` has: digests, and what a change of the config repeats."""
 _MAX_FACT = 80
 _ULID = 26
 
@@ -158,6 +161,8 @@ def what(event: HistoryEvent) -> str:
         act = "sent a request that cannot be read"
     elif op.startswith("["):
         act = "asked for an unknown operation"
+    elif event["summary"].get("way") == "dialog":
+        act = f"{'refused' if op == 'approvals.deny' else 'approved'} in its own dialog"
     first, space, rest = act.partition(" ")
     if _did_not_happen(event) and first in _TO:
         act = f"tried to {_TO[first]}{space}{rest}"
@@ -184,9 +189,11 @@ def outcome(event: HistoryEvent) -> str:
             return "refused: it needs your yes"
         case "failed" if code in _UNASKED or _is_no(event):
             given = event["approval"]
-            return f"denied by {given['by']}" if given is not None else _plain(code or "denied")
+            return _plain(code or "denied") if given is None else _denied(given)
+        case "failed" if event["reason"] == WITHDRAWN:
+            return WITHDRAWN
         case "failed":
-            return f"failed: {_plain(code or 'error')}"
+            return f"failed: {event['reason'] or _plain(code or 'error')}"
     return event["outcome"]
 
 
@@ -207,8 +214,14 @@ def approval_phrase(event: HistoryEvent) -> str | None:
     given = event["approval"]
     if given is None:
         return None
-    verb = "approved" if given["said"] == "yes" else "denied"
-    return f"{verb} by {given['by']} ({given['way']}, {given['extent']})"
+    if given["said"] == "no":
+        return f"{_denied(given)} ({given['way']}, {given['extent']})"
+    return f"approved by {given['by']} ({given['way']}, {given['extent']})"
+
+
+def _denied(given: HistoryApproval) -> str:
+    """Who said no. A client's dialog is the client's: the owner may not have seen it."""
+    return "refused by its own dialog" if given["way"] == "dialog" else f"denied by {given['by']}"
 
 
 def _ended(event: HistoryEvent) -> str:
@@ -226,7 +239,7 @@ def _ended(event: HistoryEvent) -> str:
 
 def _did_not_happen(event: HistoryEvent) -> bool:
     """Whether it was refused, or failed before it had an effect. A batch may have run steps before the one that failed."""
-    if event["outcome"] == "refused" or event["errorCode"] in _UNASKED:
+    if event["outcome"] == "refused" or event["errorCode"] in _UNASKED or event["reason"] == WITHDRAWN:
         return True
     is_open = event["errorCode"] in _MAYBE_BEGUN or event["effect"] is not None or event["op"] == "batch.run"
     return event["outcome"] == "failed" and not is_open
@@ -283,11 +296,18 @@ def _short(operation: object) -> str:
     return short_id(text) if len(text) == _ULID else text[:_MAX_FACT]
 
 
+def _changed(summary: Mapping[str, object]) -> str:
+    """`app: confirm all -> never`: the fields of the config that were changed; before a change, the scope."""
+    return str(summary.get("changed") or summary.get("scope") or summary.get("setting") or "")
+
+
 _OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {
     "call.stop": _stopped,
+    "config.set": _changed,
     "codex.end": lambda summary: str(summary.get("sessionId") or ""),
     "file.undo": _undone,
     "network.connect": _host,
+    "scope.edit": _changed,
     "sessions.revoke": _ended_sessions,
     "undo": _undone,
 }
@@ -298,11 +318,18 @@ def _facts(summary: Mapping[str, object]) -> str:
     """What an owner's act was about: the request that was answered, or the scope and every other fact but masked ones."""
     facts = {name: str(value)[:_MAX_FACT] for name, value in summary.items() if value is not None}
     if "operation" in facts and "inScope" in facts:
-        extent = facts.get("extent", "once")
-        return f"{facts['operation']} in {facts['inScope']}{'' if extent == 'once' else f' ({extent})'}"
+        return _answered(facts)
     scope = facts.pop("scope", "")
-    rest = [f"{name}={v}" for name, v in facts.items() if name not in _DIGESTS and not v.startswith("[")]
+    rest = [f"{name}={v}" for name, v in facts.items() if name not in _UNSHOWN and not v.startswith("[")]
     return " ".join([scope, *rest]).strip()
+
+
+def _answered(facts: Mapping[str, str]) -> str:
+    """`file.write c.txt in app of editor/1 (shape)`: the request that an answer was about."""
+    about, asker = facts.get("command") or facts.get("path"), facts.get("asker")
+    parts = [facts["operation"], about, f"in {facts['inScope']}", asker and f"of {asker}"]
+    extent = facts.get("extent", "once")
+    return " ".join(part for part in (*parts, "" if extent == "once" else f"({extent})") if part)
 
 
 def _plain(word: str) -> str:
