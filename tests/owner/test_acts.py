@@ -19,7 +19,7 @@ from support.road import folder_scope
 from support.service import PROGRAM, TOKEN, Service, environment, serving
 
 TRIED = {
-    "approvals.allow", "approvals.allow_client", "approvals.deny", "approvals.disallow_client", "approvals.phone",
+    "approvals.allow", "approvals.allow_client", "approvals.close", "approvals.deny", "approvals.disallow_client", "approvals.phone",
     "approvals.push", "approvals.revoke", "approvals.unpush", "halt", "resume", "history.prune",
     "process.stop", "proof.attach", "proof.capture", "sessions.revoke", "token.rotate", "undo", "stop",
 }  # fmt: skip
@@ -90,6 +90,7 @@ def test_answers(service: Service) -> None:
     assert denied["summary"]["asked"] == asked and "extent" not in denied["summary"]
     done(service, "approvals.revoke", "approvals", "revoke")
     done(service, "approvals.phone", "approvals", "phone", "--json")
+    done(service, "approvals.close", "approvals", "close")
 
 
 def test_an_answer_to_what_does_not_wait_is_refused_and_recorded(service: Service) -> None:

@@ -12,9 +12,10 @@ SHORT = 7
 
 PHRASES = {
     "app.close": "closed the application", "app.focus": "focused the application", "app.list": "listed applications",
-    "app.open": "opened the application", "approvals.allow": "approved the request",
-    "approvals.allow_client": "let a client approve", "approvals.deny": "denied the request",
-    "approvals.disallow_client": "let a client approve no more", "approvals.phone": "paired a phone",
+    "app.open": "opened the application", "approvals.allow": "approved",
+    "approvals.allow_client": "let a client approve", "approvals.close": "closed approval pages", "approvals.deny": "denied",
+    "approvals.disallow_client": "let a client approve no more", "approvals.open": "opened the approval page",
+    "approvals.phone": "made a link to the approval page",
     "approvals.revoke": "ended standing approvals", "artifact.attach": "kept as evidence",
     "artifact.capture": "kept a picture", "artifact.ingest": "kept evidence", "artifact.list": "listed evidence",
     "artifact.read": "read evidence", "backend.status": "looked at the backends", "batch.run": "ran a batch",
@@ -317,8 +318,10 @@ _OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {
 def _facts(summary: Mapping[str, object]) -> str:
     """What an owner's act was about: the request that was answered, or the scope and every other fact but masked ones."""
     facts = {name: str(value)[:_MAX_FACT] for name, value in summary.items() if value is not None}
+    if "requests" in facts and "asker" in facts:
+        return f"{facts['requests']} requests of {facts['asker']}"
     if "operation" in facts and "inScope" in facts:
-        return _answered(facts)
+        return f"the request {_answered(facts)}"
     scope = facts.pop("scope", "")
     rest = [f"{name}={v}" for name, v in facts.items() if name not in _UNSHOWN and not v.startswith("[")]
     return " ".join([scope, *rest]).strip()
