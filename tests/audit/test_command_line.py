@@ -61,7 +61,10 @@ def test_an_odd_word_is_masked_whatever_the_program(secret: str) -> None:
             "python3 -c 'import shutil; shutil.rmtree('\"'\"'/home/me'\"'\"'); print(\"done\")'",
         ),
         (["python3", "-c", "open('a.txt','w').write('x')"], "python3 -c \"open('a.txt','w').write('x')\""),
-        (["python3", "-c", "a='plain'; api.login('me', 'swordfish')"], "python3 -c \"a='plain'; api.login([masked], [masked])\""),
+        (
+            ["python3", "-c", "a='plain'; api.login('me', 'swordfish')"],
+            "python3 -c \"a='plain'; api.login([masked], [masked])\"",
+        ),
         (["python3", "-c", "os.environ['TOKEN'] = 'swordfish'"], "python3 -c \"os.environ['TOKEN'] = [masked]\""),
         (["python3", "-c", "send('hunter2')"], "python3 -c [masked]"),
         (["bash", "-c", "mysql -pswordfish shop"], "bash -c 'mysql -p[masked] shop'"),

@@ -15,7 +15,6 @@ from computer_linker.errors import (
     ConfigInvalid,
     ConfirmRequired,
     DeniedByPerson,
-    ExecutionFailed,
     InvalidRequest,
     LinkError,
     NoAnswer,
@@ -113,8 +112,3 @@ def name_object(event: Event, op: Operation, call: Call) -> None:
     if op.runs is not None:
         with suppress(InvalidRequest):
             event.command_preview = command_preview(op.runs(op.parse(call.target, call.input, call.options)["input"]))
-
-
-def config_refusal(error: ConfigInvalid) -> LinkError:
-    """Return the refusal while the config is not valid."""
-    return ExecutionFailed(f"Nothing runs while the config is not valid: {error.message}.", hint=error.hint)
