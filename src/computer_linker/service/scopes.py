@@ -6,11 +6,12 @@ from typing import Any
 from anyio import to_thread
 
 from computer_linker.config.load import CONFIG_NAME, load
+from computer_linker.config.overlaps import unasked
 from computer_linker.config.roots import confirm
 from computer_linker.config.schema import Config
-from computer_linker.errors import NotFound
+from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.model.scope import Scope, ScopePolicy
-from computer_linker.registry.cli_options import fields_of, type_name
+from computer_linker.registry.cli_options import fields_of, read_value, type_name
 from computer_linker.registry.context import Context
 
 
@@ -36,6 +37,23 @@ def policy_names() -> str:
     schema = ScopePolicy.model_json_schema(by_alias=True)
     fields = fields_of(schema)
     return "; ".join(f"{name}={type_name(field)}" for name, field in fields.items())
+
+
+def policy_pair(text: str) -> tuple[str, Any]:
+    """The name and value of one `--policy`; without a value it is None. Raises InvalidRequest."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise InvalidRequest(
+            f"{text!r} is not name=value.", hint="for example: --policy network=false --policy sandbox=required"
+        )
+    return name, None if value == "" else read_value(value)
+
+
+def warn_of_unasked(ctx: Context, config: Config, scope_id: str) -> None:
+    """Warn when clients can change a folder through this scope, or through another one, where one of the two asks."""
+    for found in unasked(config.scopes):
+        if scope_id in (found.scope, found.asking):
+            ctx.warn(str(found))
 
 
 def warn_of_refusal(ctx: Context) -> None:

@@ -7,10 +7,11 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.registry import Example, Operation, operation
+from computer_linker.registry.operation import Shows
 
 
 def page_act(
-    name: str, example: Example, *, also_needs: Capability | None = None
+    name: str, example: Example, *, also_needs: Capability | None = None, shows: Shows = show_page_act
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Define an act on an element of the open page."""
     return operation(
@@ -19,6 +20,6 @@ def page_act(
         effect=Effect.ACT,
         boundary="sandboxed",
         awaits_intent=True,
-        shows=show_page_act,
+        shows=shows,
         examples=[example],
     )

@@ -4,6 +4,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of
+from computer_linker.operations.command.process_preview import show_process
 from computer_linker.operations.command.stop import StopOptions
 from computer_linker.providers.agents.sessions import DiffSummary, Status
 from computer_linker.registry import Context, Example, operation
@@ -23,6 +24,7 @@ class StoppedAgent(Model):
     effect=Effect.CHANGE,
     boundary="scoped-metadata",
     destructive=True,
+    shows=show_process,
     examples=[Example("Stop a session.", {"target": "codex_0123", "options": {"signal": "int"}}, runs=False)],
 )
 async def codex_stop(ctx: Context, target: str, options: StopOptions = StopOptions()) -> StoppedAgent:

@@ -11,12 +11,13 @@ from computer_linker.policy.command_line import to_argv
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.packages.manifests import Source, with_arguments
 from computer_linker.providers.packages.project import MANIFESTS, read_project
-from computer_linker.providers.processes.named import MOST, named_in
+from computer_linker.providers.processes.named import MOST, has_unread_names, named_in
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation
 from computer_linker.providers.processes.request import request_of
 from computer_linker.registry import Context
 
 _ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
+_UNREAD = "Not checked: a name in this line that only the shell has is not held."
 _ELSEWHERE = "what it does over the network, in other folders, or by services cannot be taken back."
 _AFTERWARDS = {
     "direct": f"`undo` takes back its changes of small folders; {_ELSEWHERE}",
@@ -84,6 +85,8 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
     lines = [f"$ {text}", f"in the folder {cwd.shown}, {await _confinement(ctx)}", *prints.lines]
     if len(named) > MOST:
         lines.append(f"Not checked beyond {MOST} names.")
+    if has_unread_names(command):
+        lines.append(_UNREAD)
     lines.append(_AFTERWARDS[ctx.scope.policy.outcome])
     return Preview((*lines, _ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,))
 

@@ -7,6 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.command.process_preview import show_process
 from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context, Example, operation
@@ -29,6 +30,7 @@ class StoppedProcess(Model):
     effect=Effect.CHANGE,
     boundary="scoped-metadata",
     destructive=True,
+    shows=show_process,
     aliases=("process.stop",),
     examples=[Example("Stop a process gently, then firmly.", {"target": "proc_0123"}, runs=False)],
 )

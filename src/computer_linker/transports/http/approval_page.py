@@ -5,7 +5,7 @@ import hashlib
 import json
 import secrets
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Self
 from urllib.parse import parse_qs
@@ -56,8 +56,9 @@ class _Phone:
 
     name: str
     csrf: str
-    source: str
     address: str
+    """Where it was admitted; its cookie is worth nothing elsewhere, for a browser sends it to every port of this host."""
+    source: str
     opened: float
     seen: float
 
@@ -135,11 +136,11 @@ class ApprovalPage:
         if path not in (PATH, STATE_PATH):
             await self._admit(path.removeprefix(PATH + "/"), method, peer, send)
             return
-        phone = self._phone(headers)
+        phone = self._phone(headers, peer)
         if phone is None:
             await _answer(send, 403, closed_page())
         elif method == "POST" and path == PATH:
-            await self._take_answer(phone, peer, headers, receive, send)
+            await self._take_answer(phone, headers, receive, send)
         elif method == "GET":
             self._start_presence()
             await (self._state(send) if path == STATE_PATH else self._list(phone, send))
@@ -164,7 +165,7 @@ class ApprovalPage:
             await _answer(send, 403, closed_page())
             return
         name = secrets.token_urlsafe(32)
-        phone = _Phone(new_handle("phone"), secrets.token_urlsafe(24), source, peer, now, now)
+        phone = _Phone(new_handle("phone"), secrets.token_urlsafe(24), peer, source, now, now)
         try:
             await self._services.note("approvals.open", phone.principal, {"page": phone.name, "link": source})
         except AuditUnavailable as error:
@@ -174,7 +175,7 @@ class ApprovalPage:
         cookie = f"approve={name}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={int(_WHOLE_S)}"
         await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
 
-    async def _take_answer(self, phone: _Phone, peer: str, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _take_answer(self, phone: _Phone, headers: Headers, receive: Receive, send: Send) -> None:
         check_form_headers(headers)
         body = await read_body(receive)
         form = parse_qs(body[:_MAX_BODY].decode("utf-8", "replace"), max_num_fields=8)
@@ -190,21 +191,20 @@ class ApprovalPage:
                 400, "This request is too long for the page. Allow it at the computer: computer-linker approvals."
             )
         # An id with nothing pending changes nothing; the list page shows that.
-        who = replace(phone.principal, id=f"page:{peer}")
         try:
-            await self._approvals.take(given.get("id", ""), answer, Answerer(who, "page"))
+            await self._approvals.take(given.get("id", ""), answer, Answerer(phone.principal, "page"))
         except InvalidRequest as error:
             raise Refused(400, error.message) from error
         except AuditUnavailable as error:
             raise Refused(503, f"The answer cannot be recorded, so it does not count. {error.message}") from error
         await _answer(send, 303, "", [(b"location", PATH.encode())])
 
-    def _phone(self, headers: Headers) -> _Phone | None:
+    def _phone(self, headers: Headers, peer: str) -> _Phone | None:
         now = time.monotonic()
         for part in headers.get(b"cookie", b"").split(b";"):
             name, _, value = part.strip().partition(b"=")
             phone = self._phones.get(hashlib.sha256(value).digest()) if name == b"approve" else None
-            if phone is None:
+            if phone is None or phone.address != peer:
                 continue
             if phone.is_open(now):
                 phone.seen = now
