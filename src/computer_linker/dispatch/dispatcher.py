@@ -24,7 +24,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.batches import ask_once, in_a_batch, is_as_shown
 from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues
-from computer_linker.dispatch.events import config_refusal, head_of, mark_failed, name_object, new_event
+from computer_linker.dispatch.events import head_of, mark_failed, mark_left, name_object, name_scope, new_event
 from computer_linker.dispatch.intent import Intent, run_after_intent
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.pause import HALTED_NAME, Pause
@@ -32,7 +32,6 @@ from computer_linker.dispatch.person import PersonWatch
 from computer_linker.dispatch.race_guard import hold_to, hold_to_policy
 from computer_linker.errors import (
     Aborted,
-    ConfigInvalid,
     ConfirmRequired,
     ExecutionFailed,
     InvalidRequest,
@@ -117,8 +116,6 @@ class Dispatcher:
             answer = await work()
         except LinkError as error:
             return await self._failed(event, started, error)
-        except ConfigInvalid as error:
-            return await self._failed(event, started, config_refusal(error))
         except Exception:
             log.exception("%s %s failed", name, event.operation_id)
             return await self._failed(event, started, ExecutionFailed(_INSIDE))
@@ -190,8 +187,6 @@ class Dispatcher:
             raise running.failure(has_begun=event.intended)
         except LinkError as error:
             return await self._failed(event, started, error)
-        except ConfigInvalid as error:
-            return await self._failed(event, started, config_refusal(error))
         except (anyio.get_cancelled_exc_class(), NeedsInput) as left:
             await self._left(event, started, ConfirmRequired if isinstance(left, NeedsInput) else Aborted)
             raise
@@ -217,6 +212,7 @@ class Dispatcher:
             name_object(event, op, call)
         refuse(verdict, op)
         call, arguments = read_arguments(op, call)
+        name_scope(event, arguments)
         if type(call.target) is str:
             event.target = call.target
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
@@ -363,8 +359,7 @@ class Dispatcher:
         return Reply({**head_of(event), "error": error_object(error)})
 
     async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
-        event.ok = False
-        event.error_code = how.code
+        mark_left(event, self.catalog.by_name.get(event.op), how)
         await self._close_failure(event, started)
 
     async def _close_effect(self, ctx: Context, event: Event, started: float) -> None:
