@@ -81,11 +81,17 @@ async def test_refusals_name_their_object_and_the_rule(tmp_path: Path) -> None:
         await road.call("file.read", "../outside.txt")
         await road.call("file.write", "kept.txt", scope="blind", input={"content": "x"})
         await road.call("command.run", scope="blind", input={"command": ["ls", "-l"]})
+        await road.call("file.write", "misspelt.txt", input={})
+        await road.call("file.read", "elsewhere.txt", scope="nowhere")
+        road.app.dispatcher.pause.begin(None)
+        await road.call("file.read", "paused.txt")
     told = command(tmp_path / "home").stdout
     assert "tried to run git push --password=[masked] origin  refused: a denied command" in told
     assert re.search(r"tried to run make it so +refused: not an allowed command", told)
     assert re.search(r"tried to read \.\./outside\.txt +refused: outside the scope", told)
     assert re.search(r"tried to write kept\.txt +refused: ", told) and re.search(r"tried to run ls -l +refused: ", told)
+    assert re.search(r"tried to read paused\.txt +refused: clients are paused", told)
+    assert re.search(r"tried to write misspelt\.txt +failed: ", told) and "tried to read elsewhere.txt" in told
     assert not (tmp_path / "root" / "kept.txt").exists() and "hunter2" not in told
 
 

@@ -189,6 +189,7 @@ class Dispatcher:
                 return await self._run(self.catalog.current(call), caller, event, started)
             raise running.failure(has_begun=event.intended)
         except LinkError as error:
+            name_object(event, self.catalog.by_name.get(call.op), call)
             return await self._failed(event, started, error)
         except ConfigInvalid as error:
             return await self._failed(event, started, config_refusal(error))
@@ -214,7 +215,6 @@ class Dispatcher:
         event.decision = verdict.decision
         if verdict.decision != "allow":
             event.reason = verdict.reason
-            name_object(event, op, call)
         refuse(verdict, op)
         call, arguments = read_arguments(op, call)
         if type(call.target) is str:

@@ -79,8 +79,11 @@ def mark_failed(event: Event, error: LinkError) -> None:
         event.reason = str(error.details.get("rule") or error.code)
 
 
-def name_object(event: Event, op: Operation, call: Call) -> None:
-    """Record what a refused request was about: its target and command line, as far as they can be read."""
+def name_object(event: Event, op: Operation | None, call: Call) -> None:
+    """Record what a failed request was about where that is not known yet: its target and command line, as far as they can
+    be read. It may have been refused before it was parsed."""
+    if op is None or event.target is not None or event.command_preview is not None:
+        return
     if type(call.target) is str:
         event.target = call.target
     if op.runs is not None:
