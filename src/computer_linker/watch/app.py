@@ -23,29 +23,16 @@ from computer_linker.watch.past import Past, problem
 from computer_linker.watch.requests import Format, RequestPanel
 from computer_linker.watch.row_list import RowList
 from computer_linker.watch.screens import QuestionScreen, ReadScreen
+from computer_linker.watch.style import STYLE
 
 _REFRESH_S = 0.5
 _SETTLED_S = 0.1
-_STYLE = """
-Screen { layout: vertical; }
-#head { height: 1; background: $primary; color: $text; }
-#views, #note { height: 1; }
-#row { height: auto; max-height: 2; color: $text-muted; }
-#keys { height: auto; max-height: 3; color: $text-muted; }
-#table { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
-#filter { display: none; height: 1; border: none; padding: 0; }
-#requests { height: auto; max-height: 65%; border: solid $warning; padding: 0; display: none; scrollbar-size-vertical: 1; }
-.title { height: 1; text-style: bold; color: $warning; }
-#text { height: 1fr; }
-QuestionScreen { align: center middle; }
-#question { width: 76; height: auto; max-height: 20; border: heavy $warning; padding: 1 2; background: $surface; }
-"""
 
 
 class WatchApp(App[None]):
     """What clients do, as it happens."""
 
-    CSS = _STYLE
+    CSS = STYLE
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         # With priority: each key is taken before the next one is read, so that quick typing goes where it is meant to.
