@@ -113,7 +113,7 @@ class ApprovalRequest:
     def text(self) -> str:
         """The whole request as plain text: what it would change or touch, then its exact bytes."""
         lines = () if self.about is None else self.about.lines
-        return "\n".join([*lines, "", self.preview]) if lines else self.preview
+        return "\n".join([*lines, "", "The exact request:", self.preview]) if lines else self.preview
 
     @property
     def holds(self) -> Mapping[str, str]:
@@ -129,6 +129,11 @@ class ApprovalRequest:
     def fits_a_dialog(self) -> bool:
         """True when a client's dialog is trusted to show the whole text; it does not report how much of it it shows."""
         return len(self.text) <= DIALOG_CHARACTERS
+
+
+def mark_of(op: str, line: str) -> str:
+    """The first sign of a line of a difference. Those of a batch are indented below their step."""
+    return line.lstrip(" ")[:1] if op == "batch.run" else line[:1]
 
 
 class NeedsInput(Exception):
