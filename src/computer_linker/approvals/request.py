@@ -16,6 +16,7 @@ from computer_linker.errors import (
     NotFound,
     PathOutOfScope,
     PermissionDenied,
+    ProcessNotFound,
     StaleReference,
 )
 from computer_linker.model.event import Approval, Way
@@ -25,7 +26,7 @@ State = Literal["waiting", "approved", "denied", "spent", "expired"]
 Answer = Literal["yes", "same", "shape", "no"]
 """The owner's answer: once, this exact request again, requests of this shape, or no."""
 WAIT_S = 60.0
-_FINAL = (PermissionDenied, PathOutOfScope, NotFound, InvalidRequest)
+_FINAL = (PermissionDenied, PathOutOfScope, NotFound, ProcessNotFound, InvalidRequest, ElementNotFound, StaleReference)
 """Faults of a preview that no answer changes; others (a page or a screen that cannot be looked at) may pass."""
 DIALOG_CHARACTERS = 2600
 """A client's dialog is trusted to show this much of a request."""

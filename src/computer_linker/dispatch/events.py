@@ -17,7 +17,7 @@ from computer_linker.errors import (
     LinkError,
     NoAnswer,
 )
-from computer_linker.model.envelope import Call
+from computer_linker.model.envelope import Call, error_object
 from computer_linker.model.event import Event
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
@@ -61,6 +61,18 @@ def _now() -> str:
 def _date(second: int) -> str:
     """The date and time of one second; the calls of that second share it."""
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def answer_of(event: Event, result: Any, warnings: list[str], error: LinkError | None) -> dict[str, Any]:
+    """The envelope of a call that has a result; it may carry a failure too, such as that of a step."""
+    envelope = {**head_of(event), "data": result, "warnings": warnings}
+    if event.effect is not None:
+        envelope["effect"] = event.effect
+    if (given := event.approval) is not None:
+        envelope["approval"] = {"by": given.by, "way": given.way, "extent": given.extent}
+    if error is not None:
+        envelope["error"] = error_object(error)
+    return envelope
 
 
 def mark_failed(event: Event, error: LinkError) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
+from pydantic import ValidationError
 
 from computer_linker.config.load import CONFIG_NAME, load
 from computer_linker.config.roots import confirm
@@ -33,9 +34,22 @@ def known_scope(config: Config, scope_id: str) -> Scope:
 
 def policy_names() -> str:
     """Every policy field with its values, for the help of `--policy`."""
-    schema = ScopePolicy.model_json_schema(by_alias=True)
-    fields = fields_of(schema)
-    return "; ".join(f"{name}={type_name(field)}" for name, field in fields.items())
+    return "; ".join(f"{name}={kind}" for name, kind in policy_kinds().items())
+
+
+def policy_kinds() -> dict[str, str]:
+    """What each policy field takes."""
+    fields = fields_of(ScopePolicy.model_json_schema(by_alias=True))
+    return {name: type_name(field) for name, field in fields.items()}
+
+
+def is_policy_value(name: str, value: Any) -> bool:
+    """Whether a policy field takes this value, whatever the others are."""
+    try:
+        ScopePolicy.model_validate({name: value})
+    except ValidationError as error:
+        return all(name not in problem["loc"] for problem in error.errors())
+    return True
 
 
 def warn_of_refusal(ctx: Context) -> None:

@@ -28,7 +28,17 @@ class FillInput(Model):
     ]
 
 
-@page_act("browser.fill", Example("Fill in a name.", {"target": "e7.k3f9", "input": {"text": "Ada"}}, runs=False))
+def _takes_text(role: str, _input: FillInput) -> None:
+    if role not in _MAY_TAKE_TEXT:
+        other = _OTHERS.get(role)
+        raise Conflict(f"A {role} takes no text." + (f" Use {other}." if other else ""), role=role)
+
+
+@page_act(
+    "browser.fill",
+    Example("Fill in a name.", {"target": "e7.k3f9", "input": {"text": "Ada"}}, runs=False),
+    fits=_takes_text,
+)
 async def browser_fill(
     ctx: Context, target: str, input: FillInput, options: PageActOptions = PageActOptions()
 ) -> PageActed:
@@ -39,6 +49,7 @@ async def browser_fill(
     `confirmed` when the field holds exactly the text, and `partial` when the page made something else of it.
     """
     async with aimed(ctx, "fill", target, options) as aim:
+        _takes_text(aim.on.role, input)
         verb = await _verb(aim)
         await aim.session.ask((verb, aim.at, input.text))
         ctx.effect = await _known(aim, input.text, verb) if options.verify else "unverifiable"
@@ -54,9 +65,6 @@ async def _verb(aim: Aim) -> str:
         Conflict: the element accepts neither.
     """
     role = aim.on.role
-    if role not in _MAY_TAKE_TEXT:
-        other = _OTHERS.get(role)
-        raise Conflict(f"A {role} takes no text." + (f" Use {other}." if other else ""), role=role)
     found: Focus = await focus(aim.session, aim.at)
     if found.tag == "SELECT" and not found.is_fixed:
         return "select"

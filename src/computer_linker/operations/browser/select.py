@@ -25,8 +25,15 @@ class SelectInput(Model):
     ]
 
 
+def _is_list(role: str, _input: SelectInput) -> None:
+    if role not in _LISTS:
+        raise Conflict(f"A {role} is no list of options.", role=role)
+
+
 @page_act(
-    "browser.select", Example("Choose a size.", {"target": "e7.k3f9", "input": {"options": ["Large"]}}, runs=False)
+    "browser.select",
+    Example("Choose a size.", {"target": "e7.k3f9", "input": {"options": ["Large"]}}, runs=False),
+    fits=_is_list,
 )
 async def browser_select(
     ctx: Context, target: str, input: SelectInput, options: PageActOptions = PageActOptions()
@@ -37,6 +44,7 @@ async def browser_select(
     `effect` is `confirmed` when exactly these options are selected afterwards.
     """
     async with aimed(ctx, "select", target, options) as aim:
+        _is_list(aim.on.role, input)
         await _refuse(aim, input.options)
         await aim.session.ask(("select", aim.at, *input.options))
         after = await look(aim.session, ctx.scope)
@@ -47,8 +55,8 @@ async def browser_select(
 
 
 async def _refuse(aim: Aim, wanted: list[str]) -> None:
-    found = None if aim.on.role not in _LISTS else await focus(aim.session, aim.at)
-    if found is None or found.tag != "SELECT" or found.is_fixed:
+    found = await focus(aim.session, aim.at)
+    if found.tag != "SELECT" or found.is_fixed:
         raise Conflict("The element is no list of options that can be chosen from now.", role=aim.on.role)
     if len(set(wanted)) > 1 and not found.is_multiple:
         raise Conflict("The list takes one option only.")

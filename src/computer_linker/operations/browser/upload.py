@@ -25,10 +25,16 @@ class UploadInput(Model):
     ]
 
 
+def _is_button(role: str, _input: UploadInput) -> None:
+    if role != "button":
+        raise Conflict(f"A {role} takes no files.", role=role)
+
+
 @page_act(
     "browser.upload",
     Example("Attach a report.", {"target": "e7.k3f9", "input": {"files": ["report.pdf"]}}, runs=False),
     also_needs=Capability.FS_READ,
+    fits=_is_button,
 )
 async def browser_upload(
     ctx: Context, target: str, input: UploadInput, options: PageActOptions = PageActOptions()
@@ -39,6 +45,7 @@ async def browser_upload(
     """
     paths = [ctx.path(name) for name in input.files]
     async with aimed(ctx, "upload", target, options) as aim:
+        _is_button(aim.on.role, input)
         await _refuse(aim, len(paths))
         contents: list[tuple[str, bytes]] = []
         for path in paths:
@@ -56,8 +63,8 @@ async def browser_upload(
 
 
 async def _refuse(aim: Aim, number: int) -> None:
-    found = None if aim.on.role != "button" else await focus(aim.session, aim.at)
-    if found is None or (found.tag, found.type) != ("INPUT", "file") or found.is_fixed:
+    found = await focus(aim.session, aim.at)
+    if (found.tag, found.type) != ("INPUT", "file") or found.is_fixed:
         raise Conflict("The element is no file field that takes files now.", role=aim.on.role)
     if number > 1 and not found.is_multiple:
         raise Conflict("The field takes one file only.")

@@ -24,8 +24,10 @@ from computer_linker.registry.owner import (
 )
 from computer_linker.service.cautions import cautions
 from computer_linker.service.changing_config import change_config
-from computer_linker.service.scopes import pin_roots, policy_names, scope_in
+from computer_linker.service.scopes import is_policy_value, pin_roots, policy_kinds, policy_names, scope_in
 from computer_linker.service.setup import checked_folder
+
+_PLAIN_KINDS = ("true or false", "whole number", "list of")
 
 
 class EditInput(Model):
@@ -65,7 +67,7 @@ async def scope_edit(ctx: Context, input: EditInput) -> Scope:
     """Change one scope. It holds from the next call on; the service need not be restarted."""
     home = ctx.services.home
     roots = [checked_folder(Path(root), home) for root in input.root]
-    changes = dict(_pair(text) for text in input.policy)
+    changes = dict(_pair(text, input.scope) for text in input.policy)
 
     def edit(document: dict[str, Any]) -> None:
         scope = scope_in(document, input.scope)
@@ -90,10 +92,27 @@ async def scope_edit(ctx: Context, input: EditInput) -> Scope:
     return stored
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def _pair(text: str, scope: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
     if not separator:
         raise InvalidRequest(
             f"{text!r} is not name=value.", hint="for example: --policy network=false --policy sandbox=required"
         )
-    return name, None if value == "" else read_value(value)
+    given = None if value == "" else read_value(value)
+    kind = policy_kinds().get(name, "")
+    # A choice of names is left to the config's own check, which knows the nearest one.
+    if given is not None and any(word in kind for word in _PLAIN_KINDS) and not is_policy_value(name, given):
+        raise InvalidRequest(
+            f"{name} is {kind}; {value!r} is not. Nothing was changed.", hint=_hint(name, kind, value, scope)
+        )
+    return name, given
+
+
+def _hint(name: str, kind: str, value: str, scope: str) -> str:
+    if name == "network":
+        return (
+            f"all hosts or none: --policy network=true or =false; some: computer-linker scope allow-host {scope} HOST"
+        )
+    if kind.startswith("list of"):
+        return f"a list is written --policy '{name}=[\"{value}\"]'"
+    return f"for example --policy {name}={'true' if kind.startswith('true') else '60'}"
