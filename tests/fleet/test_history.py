@@ -13,6 +13,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.archive import Archive
 from computer_linker.fleet.feed import Visible, cursor_file
 from support.fleet import Fleet, Machine, until
+from support.waiting import until_awaited
 
 pytestmark = pytest.mark.anyio
 
@@ -136,8 +137,13 @@ async def test_a_hub_that_changes_the_history_is_found_out(fleet: Fleet, tamper:
     for name in "abc":
         await work(laptop, name)
         await fleet.told("laptop", "abc".index(name) + 1)
-    verified = await fleet.history.answer("laptop", view="verify", limit=1, terms=None, cursor=None)
-    assert (verified["valid"], verified["machines"][0]["missing"]) == (True, 0)
+
+    async def is_whole() -> bool:
+        verified = await fleet.history.answer("laptop", view="verify", limit=1, terms=None, cursor=None)
+        assert verified["valid"]
+        return bool(verified["machines"][0]["missing"] == 0)
+
+    await until_awaited(is_whole)
     with sqlite3.connect(fleet.hub_road.home / "fleet-history.db") as database:
         changed = database.execute(
             tamper.replace(

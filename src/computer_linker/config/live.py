@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.config.load import CONFIG_NAME, Check, Document, document_of, read_file, stamp_of, validated
+from computer_linker.config.mounts import table
 from computer_linker.config.roots import remembered
-from computer_linker.config.runtime import effective
+from computer_linker.config.runtime import effective, state_places
 from computer_linker.config.schema import BridgeSettings, Config, TunnelSettings
 from computer_linker.config.store import keep_last_good
 from computer_linker.errors import ConfigInvalid
@@ -37,6 +38,9 @@ class LiveConfig:
         self._refusal: ConfigInvalid | None = None
         self._fresh_for_s = fresh_for_s
         self._fresh_until = 0.0
+        self._mounts = 0
+        self._places: list[tuple[str, ...]] = []
+        """Where each root shows the state folder, as of the last look at the mounts."""
         self._exposed: tuple[str, Config | None, Config | None] | None = None
 
     def expose(self, public_url: str | None) -> None:
@@ -53,11 +57,21 @@ class LiveConfig:
             stamp = stamp_of(os.stat(self._path, follow_symlinks=False))  # noqa: PTH116  # a Path costs more than the call
         except OSError:
             stamp = ()
-        if stamp != self._stamp or not stamp:
+        if stamp != self._stamp or not stamp or self._shows_otherwise():
             self._reload()
         if self._config is None:
             raise self._refused()
         return self._as_exposed(self._config)
+
+    def _shows_otherwise(self) -> bool:
+        """True when a mount was made or removed by which a root shows the state folder."""
+        mounts = table()
+        mounts.mounts()
+        if mounts.version == self._mounts:
+            return False
+        self._mounts = mounts.version
+        known, self._places = self._places, _state_places(self._config, self.home)
+        return known != self._places
 
     def _as_exposed(self, config: Config) -> Config:
         """The config with the tunnel's address; one object per version, because callers compare its identity."""
@@ -80,6 +94,7 @@ class LiveConfig:
             document = document_of(raw, self._stamp)
             config = validated(document, self.home, self._check)
             self._config = self._effective(config, document)
+            self._places = _state_places(self._config, self.home)
             self._good = self._config, document
             keep_last_good(self.home, raw)
         except ConfigInvalid as error:
@@ -103,6 +118,13 @@ class LiveConfig:
         if refusal is None:
             return ConfigInvalid("no config")
         return ConfigInvalid(refusal.message, refusal.hint, refusal.problems)
+
+
+def _state_places(config: Config | None, home: Path) -> list[tuple[str, ...]]:
+    state = Path(os.path.realpath(home))
+    return [
+        state_places(root, state) for scope in (config.scopes if config is not None else ()) for root in scope.roots
+    ]
 
 
 def in_force(good: Config, accepted: Document, refused: Document | None, why: ConfigInvalid) -> Config:

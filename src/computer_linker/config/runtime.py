@@ -7,6 +7,7 @@ from pathlib import Path
 
 from computer_linker.config import roots
 from computer_linker.config.load import parse
+from computer_linker.config.mounts import shown_below
 from computer_linker.config.roots import Identities
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid, Problem
@@ -51,6 +52,13 @@ def forbidden_root(root: str, state: Path) -> str | None:
 def state_inside(root: str, state: Path) -> str | None:
     """The state folder's path inside this root, when the root contains it."""
     return _below(state, Path(os.path.realpath(root)))
+
+
+def state_places(root: str, state: Path) -> tuple[str, ...]:
+    """Every path inside this root that leads to the state folder, or to a part of it: its own, and those of other mounts."""
+    inside = state_inside(root, state)
+    own = () if inside is None else (inside,)
+    return tuple(dict.fromkeys((*own, *shown_below(state, Path(os.path.realpath(root))))))
 
 
 def _below(path: Path, folder: Path) -> str | None:
@@ -101,9 +109,7 @@ def _held(scope: Scope, state: Path, config: Config, known: Identities) -> Scope
     scope = _with_working_folder(scope, state)
     denied = list(scope.policy.denied_paths)
     for root in scope.roots:
-        inside = state_inside(root, state)
-        if inside is not None:
-            denied.append(glob.escape(inside.replace(os.sep, "/")))
+        denied += [glob.escape(inside.replace(os.sep, "/")) for inside in state_places(root, state)]
     policy = scope.policy
     if denied != policy.denied_paths:
         policy = policy.model_copy(update={"denied_paths": denied})

@@ -13,7 +13,7 @@ async def test_a_click_reaches_the_button(session: Session) -> None:
     before = len(session.form.events("clicked"))
     reply = await session.call("desktop.click", session.at("button", "Press me"))
     assert reply["ok"], reply
-    assert reply["effect"] == "confirmed"
+    assert reply["effect"] == "confirmed", reply
     assert reply["data"]["method"] == ("pointer" if session.form.toolkit == "gtk3" else "action")
     await session.form.told("clicked", lambda one: one["count"] == before + 1)
 
@@ -139,5 +139,5 @@ async def test_a_selector_that_fits_several_acts_on_none(session: Session) -> No
 async def test_the_pointer_moves_and_nothing_is_pressed(session: Session) -> None:
     before = session.form.events("press")
     reply = await session.call("desktop.move", session.at(None, "pad"))
-    assert reply["effect"] == "confirmed"
+    assert reply["effect"] == "confirmed", reply
     assert session.form.events("press") == before

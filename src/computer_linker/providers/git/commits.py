@@ -51,7 +51,8 @@ def commit(run: GitRun, message: str) -> Committed:
     """Commit what is staged; no hook runs."""
     planned = draft(run)
     repository = run.repository
-    run(*COMMIT, "--no-verify", stdin=message.encode(), writes=(repository.git, repository.common), env=planned.author)
+    own = (repository.git, repository.common)
+    run(*COMMIT, "--no-verify", stdin=message.encode(), writes=own, env=planned.author, files=True)
     return read_back(run, planned)
 
 

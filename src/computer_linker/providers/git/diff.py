@@ -40,9 +40,11 @@ def diff(run: GitRun, ends: list[str], specs: list[tuple[str, ...]], *, max_byte
     wanted = [repository.spec(spec) for spec in specs] or [repository.spec(repository.view)]
     for _ in range(_TRIES):
         leave_out = [":(top,exclude,literal)" + path.decode("utf-8", "surrogateescape") for path in excluded]
+        # Files also for two commits: git takes their attributes from the work tree, and contents from it where they are the same.
         output = run(
-            "diff", *_ALWAYS, f"--unified={context}", *ends, "--", *wanted, *leave_out, limit=max_bytes + _NAMES_ROOM
-        )
+            "diff", *_ALWAYS, f"--unified={context}", *ends, "--", *wanted, *leave_out,
+            limit=max_bytes + _NAMES_ROOM, files=True,
+        )  # fmt: skip
         records, patch = _split(output)
         files, hidden = _files(run, records)
         if not hidden:

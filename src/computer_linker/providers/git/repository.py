@@ -15,7 +15,13 @@ from computer_linker.providers.held import Held, cwd_of, held
 _MAX_FILE = 65_536
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LINKABLE = ("objects", "objects/info", "objects/pack", "refs", "refs/heads", "info", "logs")
+_PLAIN = (
+    "index", "packed-refs", "shallow", "config", "config.worktree", "commondir", "info", "info/grafts", "logs", "worktrees",
+    "objects", "objects/info", "refs",
+)  # fmt: skip
+_MAX_REFS = 20_000
+_MAX_BORROWED = 5
+"""How far git itself follows folders of objects that borrow from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +31,8 @@ class Repository:
     top: int
     git: int
     common: int
-    bounds: int
-    """Descriptor of the folder that contains everything git may read."""
+    data: tuple[int, ...]
+    """Descriptors of the folders with git's own data: settings, history, objects, and where objects are borrowed from."""
     git_dir: str
     view: tuple[str, ...]
     above: tuple[str, ...]
@@ -85,14 +91,13 @@ def _found_inside(folder: Held, stack: ExitStack) -> Repository | None:
         kind = _kind(".git", top.fd)
         if kind is None:
             continue
-        root = stack.enter_context(held(RootedPath(place.root, (), place.rules, place.prefix)))
         git = _git_folder(place, top.fd, kind, stack)
         common = _common_folder(git, stack)
-        for one in (git, common):
-            _check_git_folder(one, place)
+        borrowed = [fd for one in (git, common) for fd in _borrowed(one, place, stack)]
         _check_owner(top.fd, git.fd)
         git_dir = _relative(git.path.parts, parts[:depth])
-        return Repository(top.fd, git.fd, common.fd, root.fd, git_dir, parts[depth:], parts[:depth], (), folder.path)
+        data = (git.fd, common.fd, *borrowed)
+        return Repository(top.fd, git.fd, common.fd, data, git_dir, parts[depth:], parts[:depth], (), folder.path)
     return None
 
 
@@ -112,10 +117,11 @@ def _found_above(folder: Held, stack: ExitStack) -> Repository:
         held_git = Held(git, RootedPath(str(top_path), (".git",), folder.path.rules), is_folder=True)
         if _kind("commondir", git) is not None:
             raise PathOutOfScope("The repository's git folder lies outside this scope.")
-        _check_git_folder(held_git, RootedPath(str(top_path), (), folder.path.rules))
+        borrowed = _borrowed(held_git, RootedPath(str(top_path), (), folder.path.rules), stack)
         _check_owner(top, git)
         below = root.relative_to(top_path).parts
-        return Repository(top, git, git, top, ".git", (*below, *folder.path.parts), (), below, folder.path)
+        data = (git, *borrowed)
+        return Repository(top, git, git, data, ".git", (*below, *folder.path.parts), (), below, folder.path)
     raise NotFound(
         f"{folder.path.shown} is not in a git repository. Bare repositories are not served.", path=folder.path.shown
     )
@@ -168,20 +174,68 @@ def _beneath(place: RootedPath, written: str, base: tuple[str, ...]) -> RootedPa
     return RootedPath(place.root, tuple(parts), place.rules, place.prefix)
 
 
-def _check_git_folder(git: Held, place: RootedPath) -> None:
-    """Refuse a git folder that makes git read data elsewhere, by links or alternates."""
-    for name in _LINKABLE:
-        if _kind(name, git.fd) == stat.S_IFLNK:
-            raise PathOutOfScope(f"The repository's {name} is a link.", path=place.shown)
-    if _kind("objects/info/alternates", git.fd) is None:
-        return
-    for line in _read("objects/info/alternates", git.fd).splitlines():
-        if line and not line.startswith("#"):
+def _borrowed(git: Held, place: RootedPath, stack: ExitStack) -> list[int]:
+    """The folders that this git folder borrows objects from, held. Raises where git would read elsewhere, by links or by name."""
+    _refuse_links(git.fd, place)
+    try:
+        objects = os.open("objects", _FOLDER, dir_fd=git.fd)
+    except FileNotFoundError:
+        return []
+    stack.callback(os.close, objects)
+    waiting = [(objects, (*git.path.parts, "objects"), 0)]
+    found: list[int] = []
+    while waiting:
+        objects, parts, depth = waiting.pop()
+        for name in (".", "pack"):
+            _refuse_links_in(objects, name, place)
+        for line in _alternates(objects) if depth <= _MAX_BORROWED else ():
             try:
-                with held(_beneath(RootedPath(place.root, (), place.rules), line, (*git.path.parts, "objects"))):
-                    pass
-            except (LinkError, InvalidRequest) as error:
+                other = stack.enter_context(held(_beneath(RootedPath(place.root, (), place.rules), line, parts)))
+            except LinkError as error:
                 raise PathOutOfScope("The repository borrows objects from outside this scope.") from error
+            found.append(other.fd)
+            waiting.append((other.fd, other.path.parts, depth + 1))
+    return found
+
+
+def _alternates(objects: int) -> list[str]:
+    if _kind("info/alternates", objects) is None:
+        return []
+    lines = _read("info/alternates", objects).splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _refuse_links(git: int, place: RootedPath) -> None:
+    """Refuse a git folder in which a name leads elsewhere: git follows links in it, also to what this scope closes."""
+    for name in _PLAIN:
+        if _kind(name, git) == stat.S_IFLNK:
+            raise _is_link(name, place)
+    waiting, seen = ["refs"], 0
+    while waiting and seen < _MAX_REFS:
+        seen += _refuse_links_in(git, waiting.pop(), place, waiting)
+
+
+def _refuse_links_in(folder: int, name: str, place: RootedPath, folders: list[str] | None = None) -> int:
+    """Refuse links in a folder, and add the folders in it to `folders`. Returns how many entries it has."""
+    try:
+        opened = os.open(name, _FOLDER, dir_fd=folder)
+    except OSError:
+        return 0
+    try:
+        with os.scandir(opened) as found:
+            entries = list(found)
+    finally:
+        os.close(opened)
+    for entry in entries:
+        if entry.is_symlink():
+            raise _is_link(f"{name}/{entry.name}", place)
+        if folders is not None and entry.is_dir(follow_symlinks=False):
+            folders.append(f"{name}/{entry.name}")
+    return len(entries)
+
+
+def _is_link(name: str, place: RootedPath) -> PathOutOfScope:
+    return PathOutOfScope(f"The repository's {name} is a link, which git would follow.", path=place.shown)
 
 
 def _check_owner(top: int, git: int) -> None:

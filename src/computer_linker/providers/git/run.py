@@ -66,7 +66,7 @@ _TABLE: tuple[tuple[str, type[LinkError], str], ...] = (
 
 
 def fault_of(err: str, code: int) -> LinkError:
-    """The error for git's own message. Neither paths of this machine nor output are repeated."""
+    """The error for git's own message. Neither paths of this machine nor what git read are repeated."""
     for pattern, kind, sentence in _TABLE:
         if re.search(pattern, err, re.IGNORECASE):
             return kind(sentence)
@@ -76,9 +76,9 @@ def fault_of(err: str, code: int) -> LinkError:
 
 
 def _first_line(err: str) -> str:
-    lines = [line for line in err.splitlines() if line.startswith(("fatal:", "error:"))]
-    # Absolute paths would reveal this machine's layout.
-    return re.sub(r"(?<![\w.])/[^\s'\"]*", "…", lines[0])[:200] if lines else ""
+    found = re.search(r"^((?:fatal|error): [^:'\"(]*)", err, re.MULTILINE)
+    # Git quotes what it read behind a colon, in quotes or in brackets; absolute paths would reveal this machine's layout.
+    return re.sub(r"(?<![\w.])/[^\s]*", "…", found[1]).strip()[:200] if found else ""
 
 
 T = TypeVar("T")
@@ -162,15 +162,27 @@ class GitRun:
         writes: Sequence[int] = (),
         env: Mapping[str, str] | None = None,
         allowed: Sequence[int] = (0,),
+        files: bool = False,
     ) -> GitOutput:
-        """Run git with these arguments. Raises its error unless the exit code is `allowed`."""
-        output = self._run(args, stdin, limit, writes, env)
+        """Run git with these arguments. Raises its error unless the exit code is `allowed`.
+
+        Without `files` it cannot open those of the work tree: where a name in its own folder leads to one of them, which the
+        scope may close, the kernel refuses.
+        """
+        reads = (*self.repository.data, *((self.repository.top,) if files else ()))
+        output = self._run(args, stdin, limit, reads, writes, env)
         if output.code not in allowed and not output.is_cut:
             raise fault_of(output.err, output.code)
         return output
 
     def _run(
-        self, args: Sequence[str], stdin: bytes | None, limit: int, writes: Sequence[int], env: Mapping[str, str] | None
+        self,
+        args: Sequence[str],
+        stdin: bytes | None,
+        limit: int,
+        reads: Sequence[int],
+        writes: Sequence[int],
+        env: Mapping[str, str] | None,
     ) -> GitOutput:
         repository = self.repository
         extra = {"GIT_DIR": repository.git_dir, "GIT_WORK_TREE": ".", **(env or {})}
@@ -181,7 +193,7 @@ class GitRun:
             stdin=stdin,
             max_memory=_MEMORY,
             longest_still_s=_STILL_S,
-            enter=_fence(repository, writes) if self.is_fenced else None,
+            enter=_fence(reads, writes) if self.is_fenced else None,
         )
         with self.group.running(spec) as child:
             out, is_cut = child.read_all(limit)
@@ -196,10 +208,10 @@ class GitRun:
         return GitOutput(out, is_cut, code, err.decode("utf-8", "replace"))
 
 
-def _fence(repository: Repository, writes: Sequence[int]) -> Callable[[], None] | None:
+def _fence(reads: Sequence[int], writes: Sequence[int]) -> Callable[[], None] | None:
     from computer_linker.computer.local.linux.fence import Fence, fence_around
 
-    return fence_around(Fence((*_READABLE, repository.bounds), tuple(writes), program_places()))
+    return fence_around(Fence((*_READABLE, *reads), tuple(writes), program_places()))
 
 
 def _signature(repository: Repository) -> Signature:

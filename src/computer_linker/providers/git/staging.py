@@ -36,13 +36,14 @@ def stage(run: GitRun, wanted: list[tuple[str, ...]]) -> Staged:
     repository = run.repository
     found = Staged()
     specs = [repository.spec(parts) for parts in wanted]
-    names = _unique(run(*_LIST, *specs).out)
+    names = _unique(run(*_LIST, *specs, files=True).out)
     _check_known(run, wanted, names)
     chosen = _shown_only(run, names, found)
     _refuse_filtered(run, chosen)
+    own = (repository.git, repository.common)
     if chosen:
-        run("add", "--all", *_FROM_STDIN, stdin=_as_specs(chosen), writes=(repository.git, repository.common))
-        left = set(_unique(run(*_LIST, *specs).out))
+        run("add", "--all", *_FROM_STDIN, stdin=_as_specs(chosen), writes=own, files=True)
+        left = set(_unique(run(*_LIST, *specs, files=True).out))
         found.is_confirmed = not left & set(chosen)
     return found
 
@@ -52,24 +53,25 @@ def unstage(run: GitRun, wanted: list[tuple[str, ...]]) -> Staged:
     repository = run.repository
     found = Staged()
     specs = [repository.spec(parts) for parts in wanted]
-    chosen = _shown_only(run, _unique(run(*_STAGED, "--", *specs).out), found)
+    chosen = _shown_only(run, _unique(run(*_STAGED, "--", *specs, files=True).out), found)
     if chosen:
         has_commits = run("rev-parse", "--verify", "--quiet", "HEAD", allowed=(0, 1, 128)).code == 0
         how = ("reset", "--quiet") if has_commits else ("rm", "--cached", "--quiet", "-r", "--force")
-        run(*how, *_FROM_STDIN, stdin=_as_specs(chosen), writes=(repository.git, repository.common), allowed=(0, 1))
-        left = set(_unique(run(*_STAGED, "--", *specs).out))
+        own = (repository.git, repository.common)
+        run(*how, *_FROM_STDIN, stdin=_as_specs(chosen), writes=own, allowed=(0, 1), files=True)
+        left = set(_unique(run(*_STAGED, "--", *specs, files=True).out))
         found.is_confirmed = not left & set(chosen)
     return found
 
 
 def staged_names(run: GitRun) -> list[bytes]:
     """Everything staged in the whole repository, from its top."""
-    return _unique(run(*_STAGED).out)
+    return _unique(run(*_STAGED, files=True).out)
 
 
 def staged_blobs(run: GitRun) -> list[str]:
     """Everything staged, one line per file: its action, its new blob and its name."""
-    fields = run(*_RAW).out.decode("utf-8", "surrogateescape").split("\0")
+    fields = run(*_RAW, files=True).out.decode("utf-8", "surrogateescape").split("\0")
     found = []
     for facts, name in zip(fields[0::2], fields[1::2], strict=False):
         old_mode, new_mode, _, blob, status = facts.lstrip(":").split(" ")
@@ -81,7 +83,7 @@ def staged_blobs(run: GitRun) -> list[str]:
 def unstaged_names(run: GitRun, wanted: list[tuple[str, ...]]) -> list[str]:
     """The files below the given paths that differ from the index, as the scope shows them."""
     found = Staged()
-    _shown_only(run, _unique(run(*_LIST, *(run.repository.spec(parts) for parts in wanted)).out), found)
+    _shown_only(run, _unique(run(*_LIST, *(run.repository.spec(parts) for parts in wanted), files=True).out), found)
     return found.paths
 
 
@@ -126,7 +128,7 @@ def _refuse_filtered(run: GitRun, names: list[bytes]) -> None:
     """Refuse files with content filters, such as Git LFS: filters are not run, and unfiltered content would be wrong."""
     if not names:
         return
-    fields = run("check-attr", "-z", "--stdin", "filter", stdin=b"\0".join(names) + b"\0").out.split(b"\0")
+    fields = run("check-attr", "-z", "--stdin", "filter", stdin=b"\0".join(names) + b"\0", files=True).out.split(b"\0")
     for at in range(0, len(fields) - 2, 3):
         if fields[at + 2] not in (b"unspecified", b"unset", b""):
             raise Conflict(

@@ -53,7 +53,7 @@ def status(run: GitRun) -> Status:
     ]
     if repository.view:
         args += ["--", repository.spec(repository.view)]
-    output = run(*args, limit=_MAX_OUTPUT)
+    output = run(*args, limit=_MAX_OUTPUT, files=True)
     found = Status(is_cut=output.is_cut)
     records = output.out.split(b"\0")
     # The last piece is empty or truncated.
@@ -80,7 +80,7 @@ def _changed_lines(run: GitRun, head: str | None) -> tuple[int, int]:
     repository = run.repository
     since = "--cached" if head is None else head
     options = ("--numstat", "-z", "--find-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
-    out = run("diff", *options, since, "--", repository.spec(repository.view), limit=_MAX_OUTPUT).out
+    out = run("diff", *options, since, "--", repository.spec(repository.view), limit=_MAX_OUTPUT, files=True).out
     added = deleted = 0
     records = iter(out.split(b"\0"))
     for record in records:

@@ -4,11 +4,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from computer_linker.errors import AlreadyExists, NotFound, PathOutOfScope
+from computer_linker.errors import AlreadyExists, LimitExceeded, NotFound, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
+from computer_linker.policy.paths import is_hidden_by
 from computer_linker.providers.git.refs import check_branch
 from computer_linker.providers.git.run import GitRun
 from computer_linker.providers.held import held
+
+_MAX_NAMES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -62,10 +65,29 @@ def create(run: GitRun, path: RootedPath, branch: str) -> bool:
         _check_owner_of_place(parent.path.child(path.name))
         target = os.path.realpath(f"{_real(parent.fd, parent.path)}/{path.name}")
         exists = run("show-ref", "--verify", "--quiet", f"refs/heads/{branch}", allowed=(0, 1)).code == 0
+        _refuse_uncovering(run, path, f"refs/heads/{branch}" if exists else "HEAD")
         args = ["worktree", "add", "--quiet", "--no-guess-remote"]
         args += ["--", target, branch] if exists else ["-b", branch, "--", target]
-        run(*args, writes=(repository.git, repository.common, parent.fd))
+        run(*args, writes=(repository.git, repository.common, parent.fd), files=True)
         return _is_there(parent.fd, path.name)
+
+
+def _refuse_uncovering(run: GitRun, place: RootedPath, branch: str) -> None:
+    """Refuse a work tree in which a file lies open that the scope's rules close where it is now."""
+    if not place.rules.denied:
+        return
+    names = run("ls-tree", "-r", "-z", "--full-tree", "--name-only", branch, allowed=(0, 128), limit=_MAX_NAMES)
+    if names.is_cut:
+        raise LimitExceeded("The branch has too many files to find those that the scope's rules close.")
+    above = run.repository.above
+    for name in names.out.split(b"\0")[:-1]:
+        parts = tuple(os.fsdecode(name).split("/"))
+        if is_hidden_by((*above, *parts), place.rules) and not is_hidden_by((*place.parts, *parts), place.rules):
+            raise PermissionDenied(
+                f"A work tree would show {run.repository.shown((*above, *parts))}, which this scope's policy denies.",
+                path=place.shown,
+                rule="denied",
+            )
 
 
 def _check_owner_of_place(path: RootedPath) -> None:

@@ -318,9 +318,13 @@ class Preparation:
             roots = tuple(root.root for root in request.roots)
             extras = tuple(path for path in (ripgrep(),) if path is not None)
             kept = self._programs[scope.id] = _CachedPrograms(
-                now, scopes, scope, Programs(roots, self._environ, others, extras)
+                now, scopes, scope, Programs(roots, self._environ, others, extras, self._private(scopes))
             )
         return kept.programs
+
+    def _private(self, scopes: Sequence[Scope]) -> tuple[str, ...]:
+        roots = (root for scope in scopes for root in scope.roots)
+        return (os.path.realpath(self._sandbox.state), *roots)
 
     def _where(self, request: CommandRequest, held: list[int]) -> str:
         """The held working folder; for a caller that may not read it, an empty one of the sandbox."""

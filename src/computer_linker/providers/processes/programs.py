@@ -7,6 +7,7 @@ from pathlib import Path
 
 from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
 from computer_linker.policy.commands import Program
+from computer_linker.policy.names import is_sensitive
 from computer_linker.policy.programs import is_program, planter_of
 from computer_linker.policy.writers import Writer, could_be_replaced, is_below, writer_of
 from computer_linker.providers.sandbox.places import SYSTEM, home, tool_folders
@@ -15,7 +16,10 @@ _ALWAYS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin",
 
 
 class Programs:
-    """Finds programs for one scope. `roots` are the folders the scope could write to, `others` the other scopes that write."""
+    """Finds programs for one scope. `roots` are the folders the scope could write to, `others` the other scopes that write.
+
+    `private` are folders that no program is shown for its own sake: those of all scopes, and the service's state.
+    """
 
     def __init__(
         self,
@@ -23,7 +27,9 @@ class Programs:
         environ: Mapping[str, str],
         others: Sequence[Writer] = (),
         extras: Sequence[str] = (),
+        private: Sequence[str] = (),
     ) -> None:
+        self._private = tuple(private)
         self._others = tuple(others)
         self._changeable: list[str] = []
         self._roots = tuple(os.path.realpath(root) for root in roots)
@@ -75,7 +81,7 @@ class Programs:
             if program.project_name and folder not in self.search_path:
                 # The scope chose what its own link leads to.
                 continue
-            wanted.append(_prefix(folder) if folder in self.search_path or wanted else path)
+            wanted.append(_prefix(folder, self._private) if folder in self.search_path or wanted else path)
         return tuple(dict.fromkeys(wanted))
 
     def _is_extra(self, path: str) -> bool:
@@ -125,11 +131,18 @@ def _project_name(path: str) -> str:
     return name if is_python or above.endswith("/node_modules/.bin") else ""
 
 
-def _prefix(folder: str) -> str:
-    """The folder a tool is installed in: the parent of its `bin`, unless that would expose a whole home or disk."""
+def _prefix(folder: str, private: Sequence[str]) -> str:
+    """The folder a tool is installed in: the parent of its `bin`, unless that holds more than the tool, as a home or project."""
     above = str(Path(folder).parent)
     if Path(folder).name not in ("bin", "shims", "libexec"):
         return folder
     if above in ("/", home()) or home().startswith(above + "/") or Path(above).name == ".local":
         return folder
-    return above
+    return folder if any(is_below(place, (above,)) for place in private) or _holds_work(above) else above
+
+
+def _holds_work(folder: str) -> bool:
+    """True for a folder with a repository or secrets of its own. Tools that are repositories, as rbenv is, have hidden names."""
+    names = [each.name for each in Path(folder).iterdir()] if os.access(folder, os.R_OK) else [".git"]
+    is_repository = ".git" in names and not Path(folder).name.startswith(".")
+    return is_repository or any(is_sensitive((name,)) for name in names)

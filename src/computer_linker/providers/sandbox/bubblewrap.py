@@ -9,6 +9,7 @@ from pathlib import Path
 from computer_linker.computer.facets.processes import FILTER_FD, GATE_FD, STAGED_PATH, KernelRules
 from computer_linker.computer.local.linux.id_range import other_ids
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
+from computer_linker.providers.sandbox.inner_sandbox import confine_inner, real_inside
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.new_root import NewRoot, new_root
 
@@ -59,16 +60,23 @@ def wrap(
         confine_sockets=not confinement.network,
     )
     line = (
-        bwrap, *_ISOLATED, *users, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd,
+        real_inside(STAGED_PATH) if confinement.nests else bwrap,
+        *_ISOLATED, *users, *nesting, *network, *_ROOT, *_no_settings(), "--chdir", confinement.cwd,
         "--block-fd", str(GATE_FD), "--seccomp", str(FILTER_FD), *_set_inside(env), "--", *session, *argv,
     )  # fmt: skip
     plan = SpawnPlan(argv=line, gate="argv", wrapped=True, kernel=kernel)
 
+    def plan_root(masks: dict[Folder, Masks]) -> None:
+        root = new_root(confinement, masks)
+        if confinement.nests:
+            confine_inner(root, bwrap, env.get("PATH", ""))
+        _plan_root(plan, root)
+
     async def rescan() -> None:
-        _plan_root(plan, new_root(confinement, await scan(confinement)))
+        plan_root(await scan(confinement))
 
     plan.rescan = rescan
-    _plan_root(plan, new_root(confinement, masks))
+    plan_root(masks)
     return plan, {name: value for name, value in env.items() if not _LOADS_CODE.fullmatch(name)}
 
 

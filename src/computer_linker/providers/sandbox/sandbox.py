@@ -13,7 +13,7 @@ import anyio
 from computer_linker.computer.base import Computer
 from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.config.own_places import own_programs
-from computer_linker.config.runtime import state_inside
+from computer_linker.config.runtime import state_places
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.model.scope import Scope
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
@@ -215,12 +215,18 @@ class Sandbox:
         """Refuse a root that holds the state or the program: Landlock cannot exclude parts of a granted folder."""
         state = Path(os.path.realpath(self.state))
         for folder in (*confinement.writable, *confinement.readable):
-            if state_inside(folder.path, state) is not None:
+            if state_places(folder.path, state):
                 raise ProviderUnavailable(
                     "The service's own state lies inside this scope's folder, and Landlock alone cannot keep a command out. "
                     "Install bubblewrap, or choose a smaller folder.",
                     remedy="Install bubblewrap.",
                 )
+        if any(state_places(place, state) for place in confinement.programs):
+            raise ProviderUnavailable(
+                "The service's own state lies beside the program, and Landlock alone cannot keep a command out. "
+                "Install bubblewrap, or move the state folder.",
+                remedy="Install bubblewrap.",
+            )
         for folder in confinement.writable:
             if any(place.startswith(folder.path.rstrip("/") + "/") for place in own_programs()):
                 raise ProviderUnavailable(
@@ -232,10 +238,8 @@ class Sandbox:
     def _without_state(self, confinement: Confinement) -> Confinement:
         """The confinement without the service's state, under every path that a folder shows it by."""
         state = Path(os.path.realpath(self.state))
-        inside = (
-            (each.path, state_inside(each.path, state)) for each in (*confinement.writable, *confinement.readable)
-        )
-        shown = [str(Path(path, below)) for path, below in inside if below is not None]
+        folders = (*confinement.writable, *confinement.readable)
+        shown = [str(Path(each.path, below)) for each in folders for below in state_places(each.path, state)]
         return replace(confinement, hidden=(*confinement.hidden, *dict.fromkeys((str(state), *shown))))
 
     async def aclose(self) -> None:

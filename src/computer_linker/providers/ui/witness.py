@@ -95,6 +95,8 @@ class Witness:
     """When it last answered after a delay: the settle time starts there."""
     _asked: float | None = None
     """When the pending probe was sent."""
+    _heard: float = 0.0
+    """When the latest answered probe was sent: what was sent to the application before that, it has processed."""
     _is_gone: bool = False
 
     async def begin(self, element: Element | None, app: str | None, area: Rect | None) -> None:
@@ -190,7 +192,9 @@ class Witness:
             return self.element is not None and self.element.role not in _MUST_SHOW
         if key not in self.chatter and not self.restless.is_restless(key):
             now = time.monotonic()
-            if now - self._first.setdefault(key, now) > _BURST_S:
+            first = self._first.setdefault(key, now)
+            # One that was too busy to answer in between may still send the rest of its first change.
+            if now - first > _BURST_S and (self.app is None or self._heard > first):
                 self._again.add(key)
                 self.restless.saw([change])
         return False
@@ -251,7 +255,7 @@ class Witness:
             now = time.monotonic()
             if self._answered is None or now - self._asked > _STALL_S:
                 self._answered = now
-            self._asked = None
+            self._heard, self._asked = self._asked, None
             await anyio.sleep(_POLL_S)
 
     async def is_running(self) -> bool:

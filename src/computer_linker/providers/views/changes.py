@@ -121,9 +121,11 @@ class Comparison:
     def _both(self, upper: int, lower: int | None, name: str, parts: Parts, *, is_anew: bool) -> None:
         """Compare a folder of the view with the real one, or with none."""
         with contextlib.ExitStack() as opened:
-            inner = [os.open(name, _FOLDER, dir_fd=folder) for folder in (upper, lower) if folder is not None]
-            for descriptor in inner:
-                opened.callback(os.close, descriptor)
+            inner: list[int] = []
+            for folder in (upper, lower):
+                if folder is not None:
+                    inner.append(os.open(name, _FOLDER, dir_fd=folder))
+                    opened.callback(os.close, inner[-1])
             self._folder(inner[0], inner[1] if len(inner) > 1 else None, parts, is_anew=is_anew)
 
     def _differs(self, upper: int, lower: int | None, name: str, before: Entry, after: Entry) -> bool:

@@ -1,6 +1,7 @@
 """Reads what a view would change, with text differences, from the folders of a scope."""
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -109,9 +110,21 @@ class ViewReader:
             yield found
 
     def changes(self) -> list[tuple[RootedPath, ViewChange]]:
-        """Every change with its path in the scope."""
-        with self.opened() as roots:
+        """Every change with its path in the scope. Raises Conflict when the folder changes meanwhile."""
+        with self.opened() as roots, self._unchanged_meanwhile():
             return [(each.root.child(*change.parts), change) for each in roots for change in self._judged(each)]
+
+    @contextlib.contextmanager
+    def _unchanged_meanwhile(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE):
+                raise
+            raise Conflict(
+                "The folder changed while the view was compared with it. Nothing was done. Ask again.",
+                viewId=self.view.id,
+            ) from error
 
     def _judged(self, place: OpenRoot) -> list[ViewChange]:
         """The changes of one root; a conflict only where the folder really has something else."""

@@ -239,14 +239,18 @@ def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
 
 
 def _write_file(root: _Root, at: bytes, _trees: list[int], text: str) -> None:
-    """Mount a read-only file with this text on a file; one that is missing is made, but never in a folder of the disk."""
+    """Mount a read-only file with this text on a file; one that is missing is made, but never in a folder of the disk.
+
+    Each character is a byte; a script can be executed.
+    """
     try:
         point = root.point(at, is_folder=False)
     except FileNotFoundError:
         return
     name = b"text-%d" % point
-    fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=root.base)
-    os.write(fd, text.encode())
+    mode = 0o555 if text.startswith("#!") else 0o444
+    fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=root.base)
+    os.write(fd, text.encode("latin-1"))
     os.close(fd)
     cover(point, read_only(clone(open_path(root.base, name))))
 
