@@ -39,7 +39,11 @@ async def test_an_act_that_no_yes_could_make_happen_is_refused_unasked(tmp_path:
             assert await road.code(op, send, input=given) == "conflict", op
         name = await ref_of(road, "textbox", "Name")
         assert await road.code("browser.upload", name, input={"files": ["form.html"]}) == "conflict"
-        assert await road.code("browser.click", "e99.zzzz") in ("stale_reference", "element_not_found", "invalid_request")
+        assert await road.code("browser.click", "e99.zzzz") in (
+            "stale_reference",
+            "element_not_found",
+            "invalid_request",
+        )
         await road.data("browser.open", "two.html")
         assert await road.code("browser.click", send) == "stale_reference"
         assert road.app.services.use(Approvals).waiting() == []
