@@ -137,7 +137,7 @@ def _page_through(item: "WaitingRequest") -> str | None:
             break
         left = len(lines) - first - rows
         rest = "1 more line" if left == 1 else f"{left} more lines"
-        key = _prompt(f"{rest}. Enter shows the rest, n refuses, k skips, ! answers without reading it")
+        key = _prompt(f"{rest}. Enter shows them, n refuses, k skips, ! answers without them")
         if key in ("n", "k"):
             return key
         if key == "!":
