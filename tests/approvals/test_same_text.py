@@ -32,8 +32,11 @@ BATCH = {
     "target": None,
     "input": {"operations": [{"op": "file.mkdir", "target": "docs"}, WRITE, COMMAND]},
 }
-WANTED = {
-    "command": (COMMAND, ["$ npm install --save-dev some-package", "in the folder .", "held by", "without the network"]),
+WANTED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "command": (
+        COMMAND,
+        ["$ npm install --save-dev some-package", "in the folder .", "held by", "without the network"],
+    ),
     "difference": (WRITE, ["-address = '127.0.0.1'", "+address = '0.0.0.0'"]),
     "batch": (
         BATCH,

@@ -79,6 +79,8 @@ async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions =
     """Get a one-use token for exactly one request with a side effect. A person must approve it before it is worth anything."""
     wanted = input.call(ctx.scope.id)
     op = ctx.services.use(Catalog).find(wanted.op)
+    if op.effect is Effect.OBSERVE and op.makes is None:
+        raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
     refuse(judge(ctx.scope, op, ctx.principal), op)
     about = await _about(ctx, op, wanted)
     token, asked = await ctx.use(Approvals).issue(wanted, op, ctx.scope, ctx.principal, options.ttl_seconds, about)
@@ -94,9 +96,7 @@ async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions =
 
 
 async def _about(ctx: Context, op: Operation, wanted: Call) -> Preview | None:
-    """What a person is shown of the request; of a batch, all its steps. Raises InvalidRequest for what needs no yes."""
-    if op.effect is Effect.OBSERVE and op.makes is None:
-        raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
+    """What a person is shown of the request; of a batch, all its steps. Raises InvalidRequest where none of them needs a yes."""
     seen = replace(ctx, cwd=op.cwd_in(wanted.options))
     arguments = op.parse(wanted.target, wanted.input, wanted.options)
     if op.makes is None:
