@@ -71,10 +71,104 @@ def test_a_command_is_denied_and_allowed_again(run: Run, tmp_path: Path) -> None
 
 
 def test_a_scope_that_allows_every_command_gets_no_list(run: Run, tmp_path: Path) -> None:
+    run("scope", "edit", "app", "--policy", "sandbox=required")
     run("scope", "edit", "app", "--allow", "command:run")
     answer = json.loads(run("scope", "allow", "app", "make *", "--json")[1])
     assert (answer["allowed"], answer["changed"]) == (None, False)
-    assert "policy" not in stored(tmp_path)
+    assert stored(tmp_path)["policy"] == {"sandbox": "required"}
+
+
+@pytest.mark.parametrize("change", [("deny", "app", "make *"), ("edit", "app", "--policy", "confirm=all")])
+def test_the_first_policy_of_a_scope_lets_no_more_commands_run(
+    run: Run, tmp_path: Path, change: tuple[str, ...]
+) -> None:
+    """Defect: without a policy only programs that read run, and with `deniedCommands` alone every other command ran."""
+    run("scope", "edit", "app", "--allow", "command:run")
+    run("scope", *change)
+    assert stored(tmp_path)["policy"]["allowedCommands"] == []
+    assert json.loads(run("scope", "allow", "app", "cargo *", "--json")[1])["allowed"] == ["cargo *"]
+
+
+def test_a_denied_command_comes_after_the_default_ones(run: Run, tmp_path: Path) -> None:
+    run("scope", "deny", "app", "cargo publish *")
+    run("setup", str(tmp_path / "person" / "app"), "--shell")
+    denied = stored(tmp_path)["policy"]["deniedCommands"]
+    assert denied[-1] == "cargo publish *" and {"rm -rf *", "git push *"} < set(denied)
+
+
+def test_a_scope_that_runs_nothing_is_not_said_to_allow_every_command(run: Run, tmp_path: Path) -> None:
+    out = run("scope", "deny", "app", "cargo publish *")[1]
+    assert "allowed: none, scope app does not run commands" in out and "every command" not in out
+    run(
+        "scope",
+        "edit",
+        "app",
+        "--allow",
+        "command:run",
+        "--policy",
+        "deniedCommands=",
+        "--policy",
+        "allowedCommands=[]",
+    )
+    assert "allowed: programs that only read" in run("scope", "deny", "app", "make *")[1]
+
+
+def test_undoing_a_right_to_run_commands_is_no_more_than_now(run: Run, tmp_path: Path) -> None:
+    before = stored(tmp_path)
+    run("setup", str(tmp_path / "person" / "app"), "--shell")
+    assert run("undo", "last")[0] == 0 and stored(tmp_path) == before
+    run("setup", str(tmp_path / "person" / "app"), "--shell")
+    run("scope", "edit", "app", "--deny", "command:run", "--deny", "package:run")
+    assert run("undo", "last")[0] == 1, "it gives the right again"
+
+
+@pytest.mark.parametrize("place", ["app", "app/lib", "."])
+def test_a_folder_that_is_exposed_again_asks_as_before(run: Run, tmp_path: Path, place: str) -> None:
+    """Defect: a second scope on the folder, inside it or around it let clients write unasked."""
+    (tmp_path / "person" / "app" / "lib").mkdir()
+    run("scope", "edit", "app", "--policy", "confirm=all", "--policy", "outcome=view")
+    said = run("scope", "add", str(tmp_path / "person" / place), "--id", "two")[2]
+    assert "You are asked before every change that clients make there, as in app." in said
+    policy = json.loads(run("scope", "show", "two", "--json")[1])["scope"]["policy"]
+    assert (policy["confirm"], policy["outcome"]) == ("all", "view")
+    said = run("scope", "edit", "two", "--policy", "confirm=never")[2]
+    assert "through scope two without asking you, though scope app asks" in said
+    found = json.loads(run("doctor", "--json")[1])["security"]
+    assert [one["scope"] for one in found if one["code"] == "unasked"] == ["two"]
+    assert "through scope two without asking you" in run("status")[1]
+
+
+def test_an_owner_can_say_that_a_folder_inside_is_not_asked_for(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "person" / "app" / "lib").mkdir()
+    run("scope", "edit", "app", "--policy", "confirm=all")
+    said = run("scope", "add", str(tmp_path / "person" / "app" / "lib"), "--policy", "confirm=never")[2]
+    assert "without asking you" in said and "You are asked" not in said
+    assert "asks" not in run("setup", str(tmp_path / "person" / "other"))[2]
+
+
+def test_setup_of_a_folder_inside_asks_as_before(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "person" / "app" / "lib").mkdir()
+    run("scope", "edit", "app", "--policy", "confirm=all")
+    assert "as in app." in run("setup", str(tmp_path / "person" / "app" / "lib"), "--shell")[1]
+    policy = json.loads(run("scope", "show", "lib", "--json")[1])["scope"]["policy"]
+    assert policy["confirm"] == "all" and policy["allowedCommands"]
+
+
+@pytest.mark.parametrize("place", [".ssh", ".gnupg/private-keys-v1.d", ".aws", ".mozilla/firefox/p", ".config", "bin"])
+def test_a_folder_of_keys_or_programs_is_warned_of_before_it_is_exposed(run: Run, tmp_path: Path, place: str) -> None:
+    (tmp_path / "person" / place).mkdir(parents=True)
+    err = run("scope", "add", str(tmp_path / "person" / place), "--id", "it")[2]
+    what = "other programs run or trust" if place == "bin" else "holds keys or logins"
+    assert err.index(what) < err.index("Added scope")
+    codes = [one["code"] for one in json.loads(run("doctor", "--json")[1])["security"]]
+    assert "root_is_private" in codes and what in run("status")[1]
+
+
+@pytest.mark.parametrize("words", [(), ("--deny", "git:write"), ("--policy", "network=false", "--policy", "network=")])
+def test_an_edit_that_changes_nothing_says_so(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    before = (tmp_path / "state" / "config.json").read_bytes()
+    assert "Nothing to change in scope app." in run("scope", "edit", "app", *words)[2]
+    assert (tmp_path / "state" / "config.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("words", [("app", ""), ("other", "make *")])
@@ -98,7 +192,7 @@ def test_a_mistyped_value_is_no_fault_of_the_file(run: Run, tmp_path: Path, word
 @pytest.mark.parametrize(
     ("policy", "said", "hint"),
     [
-        ("network=maybe", "network is true or false or list of text", "computer-linker scope allow-host app HOST"),
+        ("network=maybe", "network is true or false or list of text", "computer-linker scope allow-host SCOPE HOST"),
         ("allowedCommands=ls", "allowedCommands is list of", "--policy 'allowedCommands=[\"ls\"]'"),
         ("maxRuntimeSeconds=long", "maxRuntimeSeconds is whole number", "--policy maxRuntimeSeconds=60"),
         ("allowShell=yes", "allowShell is true or false", "--policy allowShell=true"),

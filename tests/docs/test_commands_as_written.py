@@ -140,6 +140,7 @@ class Person:
 def person(tmp_path: Path) -> Iterator[Person]:
     made = Person(tmp_path / "home")
     (made.home / "project" / "vendor").mkdir(parents=True)
+    (made.home / "project" / "drafts").mkdir()
     for name in ("notes", "elsewhere"):
         (made.home / name).mkdir()
     yield made

@@ -148,12 +148,11 @@ def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> li
 
 
 def _home_warning(scopes: list[Scope]) -> list[str]:
-    """Return a warning for a scope that is the whole home folder, or more."""
-    own = Path.home().resolve()
-    whole = [scope.id for scope in scopes for root in scope.roots if own.is_relative_to(Path(root).resolve())]
-    if not whole:
-        return []
-    return [f"  Careful: {whole[0]} is your whole home folder. Keys and passwords stay closed; all else in it is open."]
+    """Return a warning for the first scope that holds more than a project."""
+    from computer_linker.service.cautions import more_than_a_project
+
+    reasons = ((scope.id, more_than_a_project(root)) for scope in scopes for root in scope.roots)
+    return [f"  Careful: {name} {why}" for name, why in reasons if why is not None][:1]
 
 
 def _network_hint(host: str, url: str) -> list[str]:

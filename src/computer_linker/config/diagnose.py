@@ -12,6 +12,7 @@ from typing import Literal
 
 from computer_linker.config.defaults import BOOTSTRAP_SCOPE, EXECUTES
 from computer_linker.config.load import CONFIG_NAME
+from computer_linker.config.overlaps import narrower_of, real_roots, unasked
 from computer_linker.config.private import READABLE_BY_OTHERS
 from computer_linker.config.roots import is_deleted
 from computer_linker.config.runtime import state_inside
@@ -51,7 +52,14 @@ REFUSED = "config_refused"
 
 def diagnose(config: Config, home: Path) -> list[Finding]:
     """Every finding, errors first."""
-    found = [*_refused(config), *_private(home), *_exposure(config), *_scopes(config, home), *_overlaps(config)]
+    found = [
+        *_refused(config),
+        *_private(home),
+        *_exposure(config),
+        *_scopes(config, home),
+        *_overlaps(config),
+        *_unasked(config),
+    ]
     order = {"error": 0, "warning": 1, "info": 2}
     return sorted(found, key=lambda finding: order[finding.severity])
 
@@ -185,14 +193,6 @@ def _root(scope: Scope, root: str, state: Path) -> Iterator[Finding]:
             f"Run: chmod o-w {root}",
             scope.id,
         )
-    if Path.home().resolve().is_relative_to(os.path.realpath(root)):
-        yield _finding(
-            "warning",
-            "root_is_home",
-            f"Scope {scope.id} has your whole home folder.",
-            f"Run: computer-linker scope edit {scope.id} --root FOLDER, with a narrower folder",
-            scope.id,
-        )
     if state_inside(root, state) is not None:
         yield _finding(
             "warning",
@@ -229,16 +229,36 @@ def _overlaps(config: Config) -> Iterator[Finding]:
     folders = [scope for scope in config.scopes if scope.type == "folder"]
     for index, later in enumerate(folders):
         for earlier in folders[:index]:
-            if _real_roots(earlier) == _real_roots(later):
+            if real_roots(earlier) == real_roots(later):
                 yield _same_folder(earlier, later)
-            elif Capability.FS_WRITE in earlier.granted ^ later.granted and _nested(earlier, later):
-                yield _finding(
-                    "info",
-                    "overlap",
-                    f"Scopes {earlier.id} and {later.id} overlap; the narrower read-only one holds for its folder.",
-                    "Nothing to do if that is what you mean.",
-                    later.id,
-                )
+            elif Capability.FS_WRITE in earlier.granted ^ later.granted:
+                yield from _nested(earlier, later)
+
+
+def _nested(one: Scope, other: Scope) -> Iterator[Finding]:
+    narrow = narrower_of(one, other)
+    if narrow is None:
+        return
+    wide = other if narrow is one else one
+    holds = (
+        f"clients can change its folder, though {wide.id} around it is read-only"
+        if Capability.FS_WRITE in narrow.granted
+        else f"its folder is read-only through {wide.id} too"
+    )
+    yield _finding(
+        "info",
+        "overlap",
+        f"Scope {narrow.id} lies inside scope {wide.id}: {holds}.",
+        "Nothing to do if that is what you mean.",
+        narrow.id,
+    )
+
+
+def _unasked(config: Config) -> Iterator[Finding]:
+    for found in unasked(config.scopes):
+        value = "confirm=all" if found.field == "confirm" else "outcome=ask"
+        remedy = f"Run: computer-linker scope edit {found.scope} --policy {value}, unless you mean it"
+        yield _finding("warning", "unasked", str(found), remedy, found.scope)
 
 
 def _same_folder(earlier: Scope, later: Scope) -> Finding:
@@ -259,16 +279,7 @@ def same_rights(one: Scope, other: Scope) -> bool:
     """True when two scopes allow exactly the same on exactly the same folders."""
     return (
         one.type == other.type == "folder"
-        and _real_roots(one) == _real_roots(other)
+        and real_roots(one) == real_roots(other)
         and set(one.capabilities) == set(other.capabilities)
         and one.policy == other.policy
     )
-
-
-def _real_roots(scope: Scope) -> list[str]:
-    return sorted(os.path.realpath(root) for root in scope.roots)
-
-
-def _nested(one: Scope, other: Scope) -> bool:
-    pairs = [(Path(a), Path(b)) for a in _real_roots(one) for b in _real_roots(other)]
-    return any(a.is_relative_to(b) or b.is_relative_to(a) for a, b in pairs)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, get_args
 
+from computer_linker.config.defaults import EXECUTES
 from computer_linker.config.schema import Config
 from computer_linker.model.scope import ConfirmMode, OutcomeMode, SandboxMode
 
@@ -16,6 +17,7 @@ STRICTER: dict[str, tuple[str, ...]] = {
 }
 """The choices of a policy field, the widest first."""
 _TAKES_AWAY = frozenset({"deniedCommands", "deniedPaths", "excludedApplications"})
+_OF_COMMANDS = frozenset({"allowedCommands", "deniedCommands"})
 _GIVES_NOTHING = frozenset({"machineId", "machineName", "schemaVersion", "port", "name"})
 _ALL_WITHOUT = frozenset({"allowedCommands", "maxProcesses", "maxMemoryMb"})
 """Fields that limit nothing, or by a default, when they have no value."""
@@ -64,7 +66,9 @@ def _fields(where: str, before: dict[str, Any], after: dict[str, Any]) -> Iterat
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
         if old != new:
-            yield Change(f"{where}: {name} {_difference(old, new)}", _widens(name, old, new))
+            # Rules about commands give nothing to a scope that runs none.
+            is_idle = name in _OF_COMMANDS and not EXECUTES & set(after.get("capabilities", []))
+            yield Change(f"{where}: {name} {_difference(old, new)}", not is_idle and _widens(name, old, new))
 
 
 def _difference(old: Any, new: Any) -> str:

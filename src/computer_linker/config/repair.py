@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from computer_linker.config.defaults import BOOTSTRAP_SCOPE, EXECUTES, execution_policy
+from computer_linker.config.defaults import BOOTSTRAP_SCOPE, EXECUTES, with_execution
 from computer_linker.config.diagnose import same_rights
 from computer_linker.config.load import CONFIG_NAME, parse
 from computer_linker.config.private import FILE_MODE, FOLDER_MODE, READABLE_BY_OTHERS, WRITABLE_BY_OTHERS
@@ -101,9 +101,7 @@ def _with_policies(document: dict[str, Any]) -> list[str]:
     for scope in document.get("scopes", []):
         policy = scope.get("policy", {})
         if EXECUTES & set(scope.get("capabilities", [])) and policy.get("allowedCommands") is None:
-            # The scope's own settings stay: the defaults only fill what is missing.
-            said = {name: value for name, value in policy.items() if value is not None}
-            scope = {**scope, "policy": {**execution_policy(), **said}}
+            scope = {**scope, "policy": with_execution(policy, codex="codex:run" in scope["capabilities"])}
             done.append(f"Gave scope {scope['id']} the default list of allowed commands.")
         scopes.append(scope)
     document["scopes"] = scopes

@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Container
 from functools import lru_cache
+from typing import Literal
 
 from computer_linker.policy.trusted_places import Path, places
 
@@ -66,6 +67,24 @@ def is_protected(parts: tuple[str, ...]) -> bool:
     """True for a file that another program would execute or trust."""
     names = tuple(map(folded, parts))
     return not PROTECTED_NAMES.isdisjoint(names) or _has_path(names, _PROTECTED_BY_FIRST)
+
+
+def held_in(folder: Path, below_home: Path | None) -> Literal["logins", "programs"] | None:
+    """What a folder holds that no project has: keys and logins, or files that other programs execute. None for neither.
+
+    `folder` is its whole path, `below_home` its path inside the home, None outside. A name inside such a folder does not show
+    what it is: `config` in `.ssh`.
+    """
+    if _has_path(tuple(map(folded, folder)), _SENSITIVE_BY_FIRST):
+        return "logins"
+    names = tuple(map(folded, below_home or ()))
+    if not names:
+        return None
+    if any(path[: len(names)] == names for path in SENSITIVE_PATHS):
+        return "logins"
+    trusted = (*PROTECTED_PATHS, *HOME_PATHS)
+    # A folder around one of these, such as `Documents` or `go`, is an ordinary one: their names are closed in it.
+    return "programs" if any(names[: len(path)] == path for path in trusted) else None
 
 
 GIT_NAMES = frozenset({"HEAD", "objects", "refs", "commondir", "config", "config.worktree", "hooks"})

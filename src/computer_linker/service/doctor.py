@@ -18,12 +18,13 @@ from computer_linker.errors import ConfigInvalid
 from computer_linker.model.base import Model
 from computer_linker.model.times import shown_s
 from computer_linker.policy.commands import diagnose_rules
+from computer_linker.service.cautions import more_than_a_project
 from computer_linker.service.programs import Tool, tool_readiness
 
 _SECURITY = frozenset(
     (
         "state_readable", "no_owner_token", "tunnel_without_token", "not_loopback", "public_url_not_https", "root_contains_state",
-        "root_is_home", "root_writable_by_all", "no_command_policy", "sandbox_off",
+        "root_is_home", "root_is_private", "root_writable_by_all", "no_command_policy", "sandbox_off", "unasked",
     )
 )  # fmt: skip
 ReleaseState = Literal["ready", "needs_attention", "blocked"]
@@ -84,7 +85,7 @@ def diagnosis(config: Config | None, home: Path, refusal: ConfigInvalid | None =
     if config is not None:
         # Each problem of a refused file is named above already.
         named = () if refusal is None else (REFUSED,)
-        findings += [found for found in diagnose(config, home) if found.code not in named]
+        findings += [found for found in _looked_at(config, home) if found.code not in named]
         findings += [*_wide_rules(config), *(_still_in_force(config) if refusal is not None else ())]
     tools = tool_readiness(config.scopes if config is not None else ())
     return Diagnosis(
@@ -100,7 +101,7 @@ def diagnosis(config: Config | None, home: Path, refusal: ConfigInvalid | None =
 
 def status_of(config: Config, home: Path, *, serving_http: bool) -> Status:
     """The short answer: ready or not, why, and what is worth a look. Costs a few stats."""
-    findings = [*stops(home), *diagnose(config, home)]
+    findings = [*stops(home), *_looked_at(config, home)]
     if not serving_http:
         # A token guards HTTP alone: a service that listens on its private socket only is not exposed without one.
         findings = [finding for finding in findings if finding.code not in ("no_owner_token", "not_loopback")]
@@ -112,6 +113,25 @@ def status_of(config: Config, home: Path, *, serving_http: bool) -> Status:
         owner_token=shown(config.owner_token),
         next_actions=next_actions(findings),
     )
+
+
+def _looked_at(config: Config, home: Path) -> list[Finding]:
+    return [*diagnose(config, home), *_wide_roots(config)]
+
+
+def _wide_roots(config: Config) -> Iterator[Finding]:
+    """Folders that hold more than a project, which are warned of before they are exposed too."""
+    for scope in config.scopes:
+        for root in scope.roots:
+            why = more_than_a_project(root)
+            if why is not None:
+                yield Finding(
+                    severity="warning",
+                    code="root_is_home" if why.startswith("is ") else "root_is_private",
+                    message=f"Scope {scope.id}: {root} {why}",
+                    remedy=f"Run: computer-linker scope edit {scope.id} --root FOLDER, with a narrower folder",
+                    scope=scope.id,
+                )
 
 
 def stops(home: Path) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from typing import Any
 from computer_linker.auth.owner_token import new_token
 from computer_linker.config import defaults
 from computer_linker.config.load import parse, read_document, with_identity
+from computer_linker.config.overlaps import take_over
 from computer_linker.config.roots import confirm
 from computer_linker.config.runtime import forbidden_root
 from computer_linker.config.schema import Config
@@ -101,7 +102,7 @@ def folder_scope(document: dict[str, Any], root: str, choices: SetupChoices) -> 
         "capabilities": capabilities,
     }
     if defaults.EXECUTES & set(capabilities):
-        scope["policy"] = defaults.execution_policy(shell=choices.shell)
+        scope["policy"] = defaults.execution_policy(shell=choices.shell, codex=choices.codex)
     return scope
 
 
@@ -132,8 +133,10 @@ def _with_scopes(
         document["scopes"] = scopes
         same = next((scope for scope in scopes if _is_at(scope, root)), None)
         if same is None:
-            scopes.append(folder_scope(document, root, choices))
-            done.append(f"Added scope {scopes[-1]['id']} for {root}.")
+            added = folder_scope(document, root, choices)
+            asks = take_over(added, scopes)
+            scopes.append(added)
+            done += [f"Added scope {added['id']} for {root}.", *asks]
         else:
             done.extend(_adjusted(same, choices))
     elif not scopes:
@@ -158,9 +161,12 @@ def _adjusted(scope: dict[str, Any], choices: SetupChoices) -> list[str]:
     if after == before:
         return []
     scope["capabilities"] = after
-    if defaults.EXECUTES & set(after) and scope.get("policy", {}).get("allowedCommands") is None:
-        said = {name: value for name, value in scope.get("policy", {}).items() if value is not None}
-        scope["policy"] = {**defaults.execution_policy(shell=choices.shell), **said}
+    policy = scope.get("policy", {})
+    allowed = policy.get("allowedCommands")
+    if defaults.EXECUTES & set(after) and allowed is None:
+        scope["policy"] = defaults.with_execution(policy, shell=choices.shell, codex=choices.codex)
+    elif choices.codex and defaults.CODEX_RULE not in map(defaults.pattern_of, allowed):
+        scope["policy"] = {**policy, "allowedCommands": [*allowed, defaults.CODEX_RULE]}
     return [f"Changed what scope {scope['id']} allows."]
 
 

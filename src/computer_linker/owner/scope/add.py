@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from computer_linker.config.defaults import policy_of
+from computer_linker.config.overlaps import take_over
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.scope import Scope
 from computer_linker.registry.owner import (
@@ -22,7 +24,7 @@ from computer_linker.registry.owner import (
 )
 from computer_linker.service.cautions import cautions
 from computer_linker.service.changing_config import change_config, first_config
-from computer_linker.service.scopes import pin_roots
+from computer_linker.service.scopes import pin_roots, policy_pair, warn_of_unasked
 from computer_linker.service.setup import SetupChoices, checked_folder, computer_scope, folder_scope
 
 
@@ -39,10 +41,20 @@ class AddInput(Model):
     allow: Annotated[
         list[str], Field(description="A further capability, such as git:write."), Named(metavar="CAPABILITY")
     ] = []
+    policy: Annotated[
+        list[str], Field(description="A policy field, as of `scope edit`."), Named(metavar="NAME=VALUE")
+    ] = []
 
 
-def _text(scope: Scope) -> Iterator[Shown]:
+class AddedScope(Scope):
+    taken_over: Annotated[
+        list[str], Field(description="What holds as in the scopes that share its folder, one sentence each.")
+    ] = []
+
+
+def _text(scope: AddedScope) -> Iterator[Shown]:
     yield Note(f"Added scope {scope.id} for {' '.join(scope.roots) or 'the screen and desktop'}.")
+    yield from map(Note, scope.taken_over)
 
 
 @owner_operation(
@@ -55,9 +67,10 @@ def _text(scope: Scope) -> Iterator[Shown]:
         Example("Expose the screen.", {"input": {"computer": True}}),
     ],
 )
-async def scope_add(ctx: Context, input: AddInput) -> Scope:
+async def scope_add(ctx: Context, input: AddInput) -> AddedScope:
     """Expose a folder: reading and history, writing unless --read-only, programs only when asked for.
 
+    Where it shares a folder with other scopes, it asks you as the strictest of those does, unless --policy differs.
     With --computer: the screen, to look at; more with --allow, and a person is asked before every act.
     """
     if input.computer == (input.folder is not None):
@@ -67,16 +80,24 @@ async def scope_add(ctx: Context, input: AddInput) -> Scope:
     if await first_config(ctx):
         ctx.warn("Made a config and an owner token.")
     choices = SetupChoices(None, input.write, input.shell, input.codex, scope_id=input.id, name=input.name)
+    policy = {name: value for name, value in map(policy_pair, input.policy) if value is not None}
     added: list[str] = []
+    asks: list[str] = []
 
     def edit(document: dict[str, Any]) -> None:
         scope = computer_scope(document, choices) if root is None else folder_scope(document, root, choices)
         scope["capabilities"] = list(dict.fromkeys([*scope["capabilities"], *input.allow]))
-        document["scopes"] = [*document.get("scopes", []), scope]
+        if policy:
+            scope["policy"] = {**policy_of(scope), **policy}
+        others = document.get("scopes", [])
+        asks.extend(take_over(scope, others) if root is not None else ())
+        document["scopes"] = [*others, scope]
         added.append(scope["id"])
 
-    stored = (await change_config(ctx, edit)).scope(added[0])
+    config = await change_config(ctx, edit)
+    stored = config.scope(added[0])
     assert stored is not None, "it was just stored"
     await pin_roots(home, stored.id)
     ctx.note(scope=stored.id, root=root, capabilities=" ".join(stored.capabilities))
-    return stored
+    warn_of_unasked(ctx, config, stored.id)
+    return AddedScope.from_wire({**stored.to_wire(), "takenOver": asks})

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from computer_linker.config.defaults import EXECUTES, execution_policy
+from computer_linker.config.defaults import EXECUTES, pattern_of, with_execution
 from computer_linker.model.capability import Capability
 from computer_linker.registry.owner import (
     Context,
@@ -35,26 +35,24 @@ class CommandInput(Model):
 
 class Commands(Model):
     scope: str
-    allowed: Annotated[list[str] | None, Field(description="Null: every command.")]
+    may_run: Annotated[bool, Field(description="False: the scope has no right to run commands.")]
+    allowed: Annotated[list[str] | None, Field(description="Null: every command, inside the sandbox.")]
     denied: list[str]
     changed: bool
 
 
 def commands_of(document: dict[str, Any], scope_id: str, *, changed: bool) -> Commands:
     """The scope's command rules as the document has them."""
-    policy = scope_in(document, scope_id).get("policy", {})
+    scope = scope_in(document, scope_id)
+    policy = scope.get("policy", {})
     allowed = policy.get("allowedCommands")
     return Commands(
         scope=scope_id,
-        allowed=None if allowed is None else [pattern_of(rule) for rule in allowed],
+        may_run=_may_run(scope),
+        allowed=None if _allows_every(scope) else [pattern_of(rule) for rule in allowed or []],
         denied=[pattern_of(rule) for rule in policy.get("deniedCommands", [])],
         changed=changed,
     )
-
-
-def pattern_of(rule: str | dict[str, Any]) -> str:
-    """The pattern of a rule, which may carry examples."""
-    return rule if isinstance(rule, str) else str(rule["pattern"])
 
 
 def without(rules: list[Any], pattern: str) -> list[Any]:
@@ -62,9 +60,23 @@ def without(rules: list[Any], pattern: str) -> list[Any]:
     return [rule for rule in rules if pattern_of(rule) != pattern]
 
 
+def _may_run(scope: dict[str, Any]) -> bool:
+    return bool(EXECUTES & set(scope.get("capabilities", [])))
+
+
+def _allows_every(scope: dict[str, Any]) -> bool:
+    """True where no list limits what runs in the sandbox. A scope without any policy runs only programs that read."""
+    return _may_run(scope) and "policy" in scope and scope["policy"].get("allowedCommands") is None
+
+
 def text_of(result: Commands) -> Iterator[Shown]:
     yield Note(f"Changed scope {result.scope}." if result.changed else f"Scope {result.scope} has that rule already.")
-    yield f"allowed: {', '.join(result.allowed) if result.allowed is not None else 'every command'}"
+    if not result.may_run:
+        yield f"allowed: none, scope {result.scope} does not run commands"
+    elif result.allowed is None:
+        yield "allowed: every command, inside the sandbox"
+    else:
+        yield f"allowed: {', '.join(result.allowed) or 'programs that only read'}"
     yield f"denied: {', '.join(result.denied) or 'none'}"
 
 
@@ -96,8 +108,8 @@ def _allow(scope: dict[str, Any], command: str) -> bool:
     """Add the rule in place; False when the scope allows it by the same rule, or allows every command."""
     capabilities, policy = list(scope.get("capabilities", [])), dict(scope.get("policy", {}))
     before = (capabilities[:], dict(policy))
-    if not EXECUTES & set(capabilities):
-        policy = {**execution_policy(), **policy, "allowedCommands": policy.get("allowedCommands") or []}
+    if not _may_run(scope) or "policy" not in scope:
+        policy = {**with_execution(policy), "allowedCommands": policy.get("allowedCommands") or []}
     if Capability.COMMAND_RUN not in capabilities:
         capabilities.append(Capability.COMMAND_RUN.value)
     allowed = policy.get("allowedCommands")

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from computer_linker.owner.scope.allow import CommandInput, Commands, commands_of, pattern_of, text_of, without
+from computer_linker.config.defaults import pattern_of, policy_of
+from computer_linker.owner.scope.allow import CommandInput, Commands, commands_of, text_of, without
 from computer_linker.registry.owner import Context, Effect, Example, owner_operation
 from computer_linker.service.changing_config import change_config
 from computer_linker.service.scopes import known_scope, scope_in
@@ -22,7 +23,7 @@ async def scope_deny(ctx: Context, input: CommandInput) -> Commands:
 
     def edit(document: dict[str, Any]) -> None:
         scope = scope_in(document, input.scope)
-        policy = dict(scope.get("policy", {}))
+        policy = policy_of(scope)
         denied = policy.get("deniedCommands", [])
         changed = input.command not in map(pattern_of, denied)
         if changed:

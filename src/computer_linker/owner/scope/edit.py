@@ -1,14 +1,14 @@
 """scope.edit: change what one scope allows."""
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from computer_linker.errors import InvalidRequest
+from computer_linker.config.defaults import policy_of
 from computer_linker.model.scope import Scope
-from computer_linker.registry.cli_options import read_value
 from computer_linker.registry.owner import (
     Context,
     Effect,
@@ -24,10 +24,8 @@ from computer_linker.registry.owner import (
 )
 from computer_linker.service.cautions import cautions
 from computer_linker.service.changing_config import change_config
-from computer_linker.service.scopes import is_policy_value, pin_roots, policy_kinds, policy_names, scope_in
+from computer_linker.service.scopes import pin_roots, policy_names, policy_pair, scope_in, warn_of_unasked
 from computer_linker.service.setup import checked_folder
-
-_PLAIN_KINDS = ("true or false", "whole number", "list of")
 
 
 class EditInput(Model):
@@ -47,8 +45,12 @@ class EditInput(Model):
     ] = []
 
 
-def _text(scope: Scope) -> Iterator[Shown]:
-    yield Note(f"Changed scope {scope.id}.")
+class EditedScope(Scope):
+    changed: Annotated[bool, Field(description="False: the scope was like that already.")]
+
+
+def _text(scope: EditedScope) -> Iterator[Shown]:
+    yield Note(f"Changed scope {scope.id}." if scope.changed else f"Nothing to change in scope {scope.id}.")
 
 
 @owner_operation(
@@ -63,22 +65,27 @@ def _text(scope: Scope) -> Iterator[Shown]:
         )
     ],
 )
-async def scope_edit(ctx: Context, input: EditInput) -> Scope:
+async def scope_edit(ctx: Context, input: EditInput) -> EditedScope:
     """Change one scope. It holds from the next call on; the service need not be restarted."""
     home = ctx.services.home
     roots = [checked_folder(Path(root), home) for root in input.root]
-    changes = dict(_pair(text, input.scope) for text in input.policy)
+    changed: list[bool] = []
+    changes = dict(map(policy_pair, input.policy))
 
     def edit(document: dict[str, Any]) -> None:
         scope = scope_in(document, input.scope)
+        before = copy.deepcopy(scope)
         kept = [capability for capability in scope.get("capabilities", []) if capability not in input.deny]
         scope["capabilities"] = list(dict.fromkeys([*kept, *input.allow]))
         scope.update({"roots": roots} if roots else {}, **({"name": input.name} if input.name is not None else {}))
         if changes:
-            policy = {**scope.get("policy", {}), **changes}
-            scope["policy"] = {name: value for name, value in policy.items() if value is not None}
+            given = {**policy_of(scope), **changes}
+            policy = {name: value for name, value in given.items() if value is not None}
+            scope.update({"policy": policy} if policy or "policy" in scope else {})
+        changed.append(scope != before)
 
-    stored = (await change_config(ctx, edit)).scope(input.scope)
+    config = await change_config(ctx, edit)
+    stored = config.scope(input.scope)
     assert stored is not None, "it was just stored"
     if roots:
         await pin_roots(home, input.scope)
@@ -89,30 +96,5 @@ async def scope_edit(ctx: Context, input: EditInput) -> Scope:
         policy=" ".join(sorted(changes)) or None,
         root=" ".join(roots) or None,
     )
-    return stored
-
-
-def _pair(text: str, scope: str) -> tuple[str, Any]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise InvalidRequest(
-            f"{text!r} is not name=value.", hint="for example: --policy network=false --policy sandbox=required"
-        )
-    given = None if value == "" else read_value(value)
-    kind = policy_kinds().get(name, "")
-    # A choice of names is left to the config's own check, which knows the nearest one.
-    if given is not None and any(word in kind for word in _PLAIN_KINDS) and not is_policy_value(name, given):
-        raise InvalidRequest(
-            f"{name} is {kind}; {value!r} is not. Nothing was changed.", hint=_hint(name, kind, value, scope)
-        )
-    return name, given
-
-
-def _hint(name: str, kind: str, value: str, scope: str) -> str:
-    if name == "network":
-        return (
-            f"all hosts or none: --policy network=true or =false; some: computer-linker scope allow-host {scope} HOST"
-        )
-    if kind.startswith("list of"):
-        return f"a list is written --policy '{name}=[\"{value}\"]'"
-    return f"for example --policy {name}={'true' if kind.startswith('true') else '60'}"
+    warn_of_unasked(ctx, config, input.scope)
+    return EditedScope.from_wire({**stored.to_wire(), "changed": changed[0]})

@@ -52,7 +52,7 @@ def _text(result: ShownScope) -> Iterator[Shown]:
 def _plain(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ", ".join(value) or "none"
-    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return "not set" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 @owner_operation(
