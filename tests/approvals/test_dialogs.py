@@ -4,6 +4,8 @@ import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,7 +15,12 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult, Implementation
 
-from support.road import folder_scope
+from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import NeedsInput
+from computer_linker.approvals.store import AllowedClient
+from computer_linker.model.envelope import Call
+from computer_linker.transports.mcp.dialog import ask_by_result
+from support.road import LOCAL, Road, folder_scope
 from support.service import PROGRAM, TOKEN, Service, environment, owner, serving
 
 pytestmark = pytest.mark.anyio
@@ -201,3 +208,17 @@ async def test_a_dialog_is_closed_when_the_answer_came_from_elsewhere(service: S
             await anyio.run_process([*PROGRAM, "approvals", "allow", asked["id"]], env=env)
             await closed.wait()
     assert answers[0]["ok"] and not keep.exists()
+
+
+async def test_a_client_that_takes_an_allowed_name_between_question_and_answer_allows_nothing(tmp_path: Path) -> None:
+    """The dialog that was shown offered no yes, so none can come from it."""
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as road:
+        people = road.app.services.use(Approvals)
+        people.store.add(AllowedClient(name=NAME, allowed_at="2026-11-01T00:00:00Z"))
+        call = Call("app", "file.mkdir", "made")
+        with pytest.raises(NeedsInput) as question:
+            await road.app.dispatcher.call(call, replace(LOCAL, client="other"), ask=ask_by_result)
+        renamed = replace(LOCAL, client=NAME)
+        await people.take_response(question.value.asked.id, renamed, "yes")
+        assert not (await road.app.dispatcher.call(call, renamed)).ok
+        assert not (road.root / "made").exists()

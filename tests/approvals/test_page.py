@@ -1,5 +1,6 @@
 """The approval page: off by default, opened once by a link, and a person's thumb decides in a real browser at phone width."""
 
+import http.client
 import json
 import os
 import shutil
@@ -98,6 +99,7 @@ def test_a_thumb_allows_or_refuses_in_a_real_browser(service: Service, tmp_path:
             assert browser.eval("Math.min(...[...document.querySelectorAll('button')].map(b => b.offsetHeight))") >= 44
             if shots := os.environ.get("SCREENSHOTS"):
                 browser.screenshot(Path(shots) / f"approval-{button}.png")
+            browser.until(f"!document.querySelector('button[value={button}]').disabled")
             browser.eval(f"document.querySelector('button[value={button}]').click()")
             call.join(30)
             assert answers[0]["ok"] is is_gone and keep.exists() is not is_gone
@@ -113,6 +115,7 @@ def test_an_answer_without_the_pages_own_secret_is_refused(service: Service, tmp
         answers: list[Any] = []
         call = ask(service, answers)
         browser.until("document.querySelector('form')")
+        browser.until("!document.querySelector('button[value=allow]').disabled")
         browser.eval("document.querySelector('input[name=csrf]').value = 'forged'")
         browser.eval("document.querySelector('button[value=allow]').click()")
         browser.until("document.body.innerText.includes('not from your page')")
@@ -163,3 +166,57 @@ def test_at_360_pixels_it_is_legible_counts_down_and_loses_what_expired(service:
             "!document.querySelector('section[data-id]') && document.body.innerText.includes('Nothing waits')"
         )
     assert (service.root / "keep.txt").exists()
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="not installed: chromium")
+def test_nothing_moves_under_a_thumb_when_a_client_takes_a_request_back(service: Service, tmp_path: Path) -> None:
+    """A client that withdraws a request must not slide another one's button to where the person is about to touch."""
+    link_to = service.http()
+    for name, seconds in (("first", 10), ("second", 60)):
+        wanted = {"op": "file.mkdir", "target": name}
+        request = {"scope": "app", "op": "confirm.issue", "input": wanted, "options": {"ttlSeconds": seconds}}
+        assert link_to.control("computer_operation", **request)["ok"]
+    link_to.close()
+    place = "document.querySelectorAll('section[data-id]')[1].getBoundingClientRect().top"
+    with phone(tmp_path / "profile") as browser:
+        browser.open(link(service))
+        browser.until("document.querySelectorAll('section[data-id]').length == 2")
+        browser.eval(f"window.place = {place}")
+        browser.until("getComputedStyle(document.querySelector('section[data-id]')).visibility == 'hidden'")
+        assert browser.eval(f"{place} == window.place")
+        assert browser.eval("document.querySelector('section[data-id]').inert") is True
+    assert not (service.root / "first").exists() and not (service.root / "second").exists()
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="not installed: chromium")
+def test_a_request_that_just_came_up_takes_no_touch_yet(service: Service, tmp_path: Path) -> None:
+    """The page loads itself again for a new request: a touch meant for what was there before does nothing."""
+    with phone(tmp_path / "profile") as browser:
+        browser.open(link(service))
+        browser.until("document.body.innerText.includes('Nothing waits')")
+        browser.send("Page.enable")
+        source = "addEventListener('DOMContentLoaded', () => { window.begun = document.querySelectorAll('button:enabled').length })"
+        browser.send("Page.addScriptToEvaluateOnNewDocument", source=source)
+        caller = service.http()
+        wanted = {"op": "file.mkdir", "target": "third"}
+        assert caller.control("computer_operation", scope="app", op="confirm.issue", input=wanted)["ok"]
+        caller.close()
+        browser.until("document.querySelectorAll('button').length > 1")
+        assert browser.eval("window.begun") == 0
+        browser.until("document.querySelectorAll('button:enabled').length > 1")
+    assert not (service.root / "third").exists()
+
+
+def test_a_browsers_cookie_is_worth_nothing_at_another_address(service: Service) -> None:
+    """Cookies are sent to every port of a host: a server that a client runs there could receive this one."""
+    mine = service.http()
+    mine.send("GET", path_of(link(service)))
+    cookie = {"cookie": mine.headers["set-cookie"].partition(";")[0]}
+    assert mine.send("GET", "/approve", headers=cookie)[0] == 200
+    mine.close()
+    other = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30, source_address=("127.0.0.2", 0))
+    for path in ("/approve", "/approve/state"):
+        other.request("GET", path, headers=cookie)
+        answer = other.getresponse()
+        assert answer.status == 403 and b"<form" not in answer.read()
+    other.close()

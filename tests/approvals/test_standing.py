@@ -16,6 +16,7 @@ from computer_linker.approvals.store import FILE_NAME
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl
 from computer_linker.config.schema import Config
+from computer_linker.errors import InvalidRequest
 from computer_linker.model.geometry import Rect
 from computer_linker.model.principal import NO_SESSION
 from computer_linker.model.scope import Scope
@@ -109,6 +110,16 @@ COMMANDS = [
     (["tar", "tf", "a"], ["tar", "tf", "a", "--to-command=sh"], False),
     (["python3"], ["python3", "-c", "pass"], False),
     (["git", "--version"], ["git", "--version", "-c", "alias.x=!sh", "x"], False),
+    # The value of an option in front of the subcommand is not what the program does.
+    (["git", "-C", ".", "status"], ["git", "-C", ".", "status", "--short"], True),
+    (["git", "-C", ".", "status"], ["git", "-C", ".", "clean", "-fdx"], False),
+    (["git", "-c", "a.b=c", "-C", ".", "status"], ["git", "-c", "a.b=c", "-C", ".", "clean", "-fdx"], False),
+    (["git", "--no-pager", "log"], ["git", "--no-pager", "log", "-1"], True),
+    (["ls", "-w", "80", "a"], ["ls", "-w", "80", "b"], False),
+    (["ls", "-la", "src"], ["ls", "-la", "src", "b"], True),
+    (["python3", "-m", "pytest"], ["python3", "-m", "pytest", "tests"], True),
+    (["python3", "-m", "pytest", "tests"], ["python3", "-m", "pip", "install", "x"], False),
+    (["python3.11", "-I"], ["python3.11", "-I", "-c", "pass"], False),
 ]
 
 
@@ -116,6 +127,29 @@ COMMANDS = [
 async def test_a_command_is_covered_by_its_first_words(road: Road, allowed: Any, sent: Any, is_covered: bool) -> None:
     await standing(road, "shape", "command.run", ".", input={"command": allowed})
     assert is_asked(await road.call("command.run", ".", input={"command": sent})) is not is_covered
+
+
+async def test_a_shape_of_a_folders_contents_is_not_the_folder_itself(road: Road) -> None:
+    (road.root / "src/old").mkdir()
+    (road.root / "src/kept").write_text("kept")
+    await allow(road, "shape", "file.delete", "src/old", options={"recursive": True})
+    assert is_asked(await road.call("file.delete", "src", options={"recursive": True}))
+    assert (road.root / "src/kept").read_text() == "kept"
+
+
+async def test_a_shape_too_long_to_be_read_is_not_offered(road: Road) -> None:
+    refused = await road.call("command.run", ".", input={"command": ["python3", "-c", "1 " * 500]})
+    [asked] = approvals(road).waiting()
+    assert [one.answer for one in await choices_of(road.app.services, asked)] == ["same"]
+    with pytest.raises(InvalidRequest, match="this exact request again, only"):
+        approvals(road).answer(refused["error"]["details"]["approvalId"], "shape")
+
+
+async def test_a_shell_line_is_named_as_the_whole_command(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all", allowShell=True)]) as opened:
+        await standing(opened, "shape", "command.run", ".", input={"command": "echo hi | cat"})
+        [one] = approvals(opened).store.standing
+        assert one.text.startswith("the command `echo hi | cat`")
 
 
 async def standing(road: Road, answer: Answer, op: str, target: str, **parts: Any) -> None:

@@ -14,7 +14,7 @@ from computer_linker.cli.approval_text import format_request
 from computer_linker.policy.visible_text import folded
 
 ITEM = WaitingRequest.from_wire({
-    "id": "ask_0123456789abcdef01234567", "op": "file.write", "scope": "app", "client": "claude-code/2.1", "principal": "local:me",
+    "id": "ask_0123456789abcdef01234567", "op": "file.write", "scope": "app", "client": "claude-code/2.1", "principal": "local:me", "asker": "claude-code/2.1 (local:me)",
     "secondsLeft": 58, "details": ["notes.md: 10 bytes now, 12 bytes then", "-" + "old " * 40, "+" + "你好" * 60],
     "picture": "/home/me/.computer-linker/approvals/ask_0123456789abcdef01234567.png",
     "preview": "x" * 100 + "y" * 30 + "\n130 bytes, sha256 " + "0" * 64, "digest": "0" * 64,

@@ -127,3 +127,27 @@ def test_the_owners_processes_outlive_a_new_owner_token(service: Service) -> Non
     wait_for(lambda: http.send("POST", "/mcp", {})[0] == 401)
     http.close()
     assert is_alive(pid)
+
+
+def test_a_new_scope_of_an_old_name_is_not_what_the_owner_consented_to(service: Service, tmp_path: Path) -> None:
+    (service.root / "a.txt").write_text("shown")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("PRIVATE")
+    browser = Browser(service.base)
+    token = consented(browser, register(browser), "linker:read")
+
+    def serve(*roots: Path) -> None:
+        scope = {**folder_scope(service.root), "roots": [str(root) for root in roots]}
+        write_config(service.home, service.root, token=TOKEN, port=service.port, scopes=[scope])
+
+    assert call(service, token, "file.read", target="a.txt")["data"]["content"] == "shown"
+    serve(service.root, other)
+    wait_for(lambda: call(service, token, "file.read", target="@1/a.txt")["ok"])
+    serve(other)
+    wait_for(lambda: not call(service, token, "file.read", target="a.txt")["ok"])
+    for op in ("file.read", "file.list", "file.stat"):
+        refused = call(service, token, op, target="a.txt")
+        assert refused["error"]["code"] == "unknown_scope", refused
+    serve(service.root)
+    wait_for(lambda: call(service, token, "file.read", target="a.txt")["ok"])

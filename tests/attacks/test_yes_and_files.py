@@ -73,6 +73,17 @@ COMMANDS: dict[str, tuple[Any, str, str, str]] = {
         "all:\n\techo 1 > good\n",
         "all:\n\techo 1 > evil\n",
     ),
+    "by the folder above": (["python3", "../root/build.py"], "build.py", GOOD, EVIL),
+    "by the folder of the process": (["python3", "/proc/self/cwd/build.py"], "build.py", GOOD, EVIL),
+    "a name with a space in a shell's text": (["sh", "-c", "true; sh 'run it.sh'"], "run it.sh", SH_GOOD, SH_EVIL),
+    "a name with a backslash in a shell's text": (["sh", "-c", "true; sh ru\\n.sh"], "run.sh", SH_GOOD, SH_EVIL),
+    "a folder entered by pushd": (["bash", "-c", "pushd sub; python3 build.py"], "sub/build.py", GOOD, EVIL),
+    "a script of node without its ending": (
+        ["node", "build"],
+        "build.js",
+        "require('fs').writeFileSync('good', '1')\n",
+        "require('fs').writeFileSync('evil', '1')\n",
+    ),
 }
 
 
@@ -86,6 +97,25 @@ async def test_a_script_that_changed_after_the_yes_does_not_run(road: Road, case
     assert not (road.root / "evil").exists() and not (road.root / "good").exists()
     assert (await road.call("command.run", ".", **parts))["error"]["code"] == "confirm_required", "the yes is used up"
     assert "sha256" in shown(road) and name in shown(road)
+
+
+@pytest.mark.parametrize("spelt", ["{root}/./build.py", "{root}/../root/build.py", "/proc/self/root{root}/build.py"])
+async def test_a_script_by_another_spelling_of_its_path_is_held(road: Road, spelt: str) -> None:
+    script = write(road.root / "build.py", GOOD)
+    parts: dict[str, Any] = {"input": {"command": ["python3", spelt.format(root=road.root)]}}
+    done = await after_the_yes(road, lambda: write(script, EVIL), "command.run", ".", **parts)
+    assert done["error"]["code"] == "conflict" and done["error"]["details"]["changed"] == ["build.py"], done
+    assert not (road.root / "evil").exists()
+
+
+async def test_names_that_only_a_shell_has_are_said_not_to_be_held(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all", allowShell=True)]) as opened:
+        for line in ("python3 b*.py", "F=build; python3 $F.py", "python3 b{u,}ild.py"):
+            await opened.call("command.run", ".", input={"command": line})
+            assert "a name in this line that only the shell has is not held" in shown(opened), line
+            people(opened).ledger.withdraw(people(opened).waiting()[0])
+        await opened.call("command.run", ".", input={"command": "python3 build.py; echo done"})
+        assert "only the shell has" not in shown(opened)
 
 
 async def test_a_script_that_did_not_change_runs(road: Road) -> None:

@@ -6,11 +6,18 @@ from pathlib import Path
 import pytest
 
 from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.terminal import shown
 from computer_linker.audit.wording import described
+from computer_linker.cli.approval_text import format_request
+from computer_linker.cli.history_table import group_rows
 from support.pair import events_of
 from support.road import LOCAL, OWNER, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
+
+CLAIMS = ["cli:root", "page:10.0.0.2", "approver", "computer-linker", "Computer Linker/1", "oauth:client_x"]
+"""Names that principals and the service's own programs have."""
+GROUP = {"session": "s", "firstAt": "2026-11-01T08:30:00Z", "lastAt": "2026-11-01T08:30:00Z", "events": 1, "failed": 0}
 
 
 async def test_what_failed_before_its_effect_was_tried(tmp_path: Path) -> None:
@@ -25,7 +32,7 @@ async def test_what_failed_before_its_effect_was_tried(tmp_path: Path) -> None:
     assert all(what.startswith("tried to run ") for what, outcome in told if outcome != "exit 1"), told
 
 
-@pytest.mark.parametrize("name", ["owner", "Owner", " owner ", "o w n e r", "OWNER/1", "owner on desk", "you"])
+@pytest.mark.parametrize("name", ["owner", "Owner", " owner ", "o w n e r", "OWNER/1", "owner on desk", "you", *CLAIMS])
 async def test_a_client_cannot_be_shown_as_the_owner(tmp_path: Path, name: str) -> None:
     async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as road:
         await road.call("file.mkdir", "made", principal=replace(LOCAL, client=name))
@@ -34,6 +41,36 @@ async def test_a_client_cannot_be_shown_as_the_owner(tmp_path: Path, name: str) 
         [made], [looked] = await events_of(road, "file.mkdir"), await events_of(road, "file.stat")
     assert asked.asker.startswith('client "') and described(made).who.startswith('client "')  # type: ignore[arg-type]
     assert described(looked).who == "owner"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [None, "ghp_abcdefghijklmnopqrstuvwxyz0123456789"])
+async def test_a_program_with_the_owner_token_is_not_shown_as_the_owner(tmp_path: Path, name: str | None) -> None:
+    program = replace(LOCAL, id="owner", proof="owner_token", client=name)
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as road:
+        await road.call("file.mkdir", "made", principal=program)
+        [asked] = road.app.services.use(Approvals).waiting()
+        [made] = await events_of(road, "file.mkdir")
+        [group] = list(group_rows([{**GROUP, "principal": made["principal"], "client": made["client"]}], "session"))
+    assert described(made).who == "a program with the owner token"  # type: ignore[arg-type]
+    assert group[1] == "a program with the owner token"
+    assert asked.asker.removeprefix(f"{name} ") in (
+        "a program with the owner token",
+        "(a program with the owner token)",
+    )
+
+
+async def test_an_approver_sees_that_a_request_comes_from_outside(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as road:
+        for who in (replace(LOCAL, is_forwarded=True), replace(LOCAL, session="session-2")):
+            await road.call("file.mkdir", "made", principal=who)
+        outside, inside = road.app.services.use(Approvals).waiting()
+    for text in (
+        outside.asker,
+        shown(outside).asker,
+        "\n".join(line for line, _ in format_request(shown(outside), 80)),
+    ):
+        assert "tests (local:tester, from outside this computer)" in text, text
+    assert inside.asker == "tests (local:tester)"
 
 
 async def test_an_undo_names_the_file_it_put_back(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_the_approval_page(service: Service, tmp_path: Path, is_wide: bool) -> N
         thread.start()
         page.until("fetch('/approve/state').then(a => a.json()).then(a => a.length == 1) && true")
         page.open(f"{service.base}/approve")
-        page.until("document.querySelector('button[value=deny]') !== null")
+        page.until("document.querySelector('button[value=deny]:enabled') !== null")
         assert violations(page) == []
         page.click("button[value=deny]")
         thread.join(60)

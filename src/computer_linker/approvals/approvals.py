@@ -270,7 +270,8 @@ class Approvals:
         asked = self.ledger.find(asked_id)
         if asked is None or asked.bound != who.bound or not asked.is_in_dialog:
             raise ConfirmRequired("That request is no longer open. Send the request again without requestState.")
-        if answer is None or (answer != "no" and not self.may_allow_in_dialog(who, asked)):
+        is_offered = asked.may_allow_in_dialog and self.may_allow_in_dialog(who, asked)
+        if answer is None or (answer != "no" and not is_offered):
             asked.is_dialog_over = True
             return
         await self.take(asked_id, answer, Answerer(who, "dialog"))

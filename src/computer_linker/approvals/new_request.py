@@ -40,6 +40,7 @@ def new_request(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: flo
         asked_at=now,
         expires_at=now + ttl_s,
         policy=policy_of(scope, who),
+        is_forwarded=who.is_forwarded,
     )
     return asked, canonical
 

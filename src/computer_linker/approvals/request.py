@@ -20,7 +20,7 @@ from computer_linker.errors import (
     StaleReference,
 )
 from computer_linker.model.event import Approval, Way
-from computer_linker.policy.visible_text import escaped
+from computer_linker.policy.visible_text import principal_label
 
 State = Literal["waiting", "approved", "denied", "spent", "expired"]
 Answer = Literal["yes", "same", "shape", "no"]
@@ -82,6 +82,8 @@ class ApprovalRequest:
     """Digest of the parts of the request that every request of its shape has in common."""
     policy: str = ""
     """Identity of the scope's rules when it was asked."""
+    is_forwarded: bool = False
+    """It came through a proxy or a tunnel, or from another machine."""
     picture: bytes | None = None
     token_hash: bytes | None = None
     state: State = "waiting"
@@ -102,7 +104,7 @@ class ApprovalRequest:
     @property
     def asker(self) -> str:
         """The requester for display: the name that the client gives itself, and its proven identity."""
-        principal = escaped(self.principal)
+        principal = principal_label(self.principal) + (", from outside this computer" if self.is_forwarded else "")
         return principal if self.client is None else f"{self.client} ({principal})"
 
     @property

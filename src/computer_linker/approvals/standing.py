@@ -6,6 +6,7 @@ they were: another policy, another root or another client is asked anew.
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -23,18 +24,21 @@ from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import NO_SESSION, Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.commands import LAUNCHES_ANYTHING
-from computer_linker.policy.visible_text import escaped
+from computer_linker.policy.subcommands import behind_option
+from computer_linker.policy.visible_text import escaped, principal_label
 
 MINUTES = 60
 """How long a standing yes lasts where the owner names no time."""
 _COMMAND_FIELDS = frozenset({"command", "script", "args", "source"})
 _LIMITS = frozenset({"timeoutSeconds", "maxOutputBytes", "waitSeconds"})
 _MAX_WORDS = 4
+_MAX_TEXT = 400
+"""A shape whose sentence is longer is not offered: its extent could not be read at a glance."""
 _NOTHING = Preview(())
-_HAS_SUBCOMMANDS = frozenset(
-    "git npm pnpm yarn make just cargo go python python3 node deno bun ruby php docker podman".split()
-)
+_HAS_SUBCOMMANDS = frozenset("git npm pnpm yarn make just cargo go python node deno bun ruby php docker podman".split())
 """Programs that can start others, and whose first word names what they do."""
+_RUNS_VALUE = {"python": ("-m", "-c"), "node": ("-e",), "ruby": ("-e",), "php": ("-r",)}
+"""Options whose value is what an interpreter runs."""
 
 
 class Standing(Model):
@@ -92,15 +96,17 @@ class Standing(Model):
 
     @property
     def is_whole(self) -> bool:
-        """True where it holds the whole command: one more argument could start any program (`find . -exec`)."""
-        names_nothing = not any(place and not word.startswith("-") for place, word in enumerate(self.words))
+        """True where it holds the whole command: a shell's line, or one where one more argument could start any program."""
+        if len(self.words) == 1 and " " in self.words[0]:
+            return True
         program = _program_of(self.words)
-        return program in LAUNCHES_ANYTHING and (program not in _HAS_SUBCOMMANDS or names_nothing)
+        is_open = _first_word(self.words) is None
+        return program in LAUNCHES_ANYTHING and (program not in _HAS_SUBCOMMANDS or is_open)
 
     @property
     def text(self) -> str:
         """What it covers, as a sentence for people."""
-        who = f"by {self.client or escaped(self.principal)} in scope {self.scope}"
+        who = f"by {self.client or principal_label(self.principal)} in scope {self.scope}"
         if self.extent == "same":
             what = f" `{escaped(self.shown)}`" if self.shown else ""
             return f"this exact {self.op}{what} again {who}, while what it is for stays as it is now"
@@ -114,7 +120,7 @@ class Standing(Model):
             return f" on the windows of {escaped(self.application)}"
         if self.folder is None:
             return ""
-        return " in the whole scope" if self.folder == "." else f" in {escaped(self.folder)} and below"
+        return " in the whole scope" if self.folder == "." else f" in {escaped(self.folder.rstrip('/'))} and below"
 
 
 def standing_of(
@@ -154,13 +160,17 @@ def extents_of(asked: ApprovalRequest) -> tuple[Literal["same", "shape"], ...]:
     """
     if asked.session == NO_SESSION or not asked.can_be_allowed or (asked.about is not None and asked.about.steps):
         return ()
-    return ("same", "shape") if asked.about is not None and has_shape(asked.about) else ("same",)
+    if asked.about is None or not has_shape(asked.about):
+        return ("same",)
+    shape = standing_of(asked, "shape", MINUTES, Approval("yes", "", "terminal", ""))
+    return ("same", "shape") if len(shape.text) <= _MAX_TEXT else ("same",)
 
 
 def check_extent(asked: ApprovalRequest, answer: Answer) -> None:
     """Raise InvalidRequest for an answer that this request cannot get."""
-    if answer in ("same", "shape") and answer not in extents_of(asked):
-        raise InvalidRequest(f"{asked.op} of this caller can be allowed once only.")
+    if answer in ("same", "shape") and answer not in (offered := extents_of(asked)):
+        how = "once, or this exact request again," if offered else "once"
+        raise InvalidRequest(f"{asked.op} of this caller can be allowed {how} only.")
 
 
 def exact_digest(asked: ApprovalRequest) -> str:
@@ -182,7 +192,10 @@ def policy_of(scope: Scope, who: Principal) -> str:
 
 
 def is_beneath(path: str, folder: str | None) -> bool:
-    """Whether a path is this one or lies below it. `.` is the scope's first root alone; another root has a name of its own."""
+    """Whether a path is this one or lies below it; with a slash at its end a folder is only what lies below.
+
+    `.` is the scope's first root alone; another root has a name of its own.
+    """
     if folder == ".":
         return not path.startswith(("@", "/")) and ":" not in path
     return folder is not None and (path == folder or path.startswith(folder.rstrip("/") + "/"))
@@ -194,33 +207,51 @@ def has_shape(seen: Preview) -> bool:
 
 
 def _first_words(argv: Sequence[str]) -> Sequence[str]:
-    """The program, its options and its first word: `git commit`, `rm -rf build`, `python -c CODE`.
+    """The program, its options and its first word: `git commit`, `git -C sub log`, `rm -rf build`, `python -c CODE`.
 
     Of a program that starts what its later arguments name, such as env or find, all arguments.
     """
     program = _program_of(argv)
     if program in LAUNCHES_ANYTHING and program not in _HAS_SUBCOMMANDS:
         return argv
-    at = next((place for place, word in enumerate(argv) if place and not word.startswith("-")), len(argv) - 1)
-    return argv[: min(at + 1, _MAX_WORDS)] if at < _MAX_WORDS else argv
+    at = _first_word(argv)
+    return argv if at is None or at >= _MAX_WORDS else argv[: at + 1]
+
+
+def _first_word(argv: Sequence[str]) -> int | None:
+    """The place of the first word that is certainly no option's value; None where there may be none."""
+    program, reached, found = _program_of(argv), {1}, 0
+    runs = _RUNS_VALUE.get(program, ())
+    for at, word in enumerate(argv):
+        if at not in reached:
+            continue
+        if word in runs and at + 1 < len(argv):
+            found = max(found, at + 1)
+            continue
+        after = list(behind_option(program, word, is_first=True))
+        reached |= {at + 2 if has_value else at + 1 for has_value in after}
+        found = found if after else max(found, at)
+    return found if found and max(reached) < len(argv) else None
 
 
 def _program_of(argv: Sequence[str]) -> str:
-    return argv[0].rpartition("/")[2] if argv else ""
+    """The program's name without a folder and a version: `python` for `/usr/bin/python3.11`."""
+    name = argv[0].rpartition("/")[2] if argv else ""
+    return re.sub(r"[\d.]+$", "", name) or name
 
 
 def _common_folder(paths: Sequence[str], *, is_command: bool) -> str:
-    """The folder of the paths: of a command its own, of changes the nearest that has them all; one path at the top is its own."""
-    folders = [
-        path if is_command or (len(paths) == 1 and "/" not in path) else path.rpartition("/")[0] or "."
-        for path in paths
-    ]
+    """The folder of the paths: of a command its own, of changes the nearest that has them all; one path at the top is its own.
+
+    Changes in a folder are not changes of the folder itself, so it ends in a slash.
+    """
+    if is_command or (len(paths) == 1 and "/" not in paths[0]):
+        return paths[0]
+    folders = [path.rpartition("/")[0] or "." for path in paths]
     common = folders[0]
-    while not all(is_beneath(folder, common) for folder in folders):
-        if common == ".":
-            break
+    while common != "." and not all(is_beneath(folder, common) for folder in folders):
         common = common.rpartition("/")[0] or "."
-    return common
+    return common if common == "." else f"{common}/"
 
 
 def _digest(value: Any) -> str:

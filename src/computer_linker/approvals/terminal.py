@@ -36,6 +36,7 @@ class WaitingRequest(Model):
     details: Annotated[list[str], Field(description="What it would change or touch.")]
     principal: str
     client: Annotated[str | None, Field(description="What the client calls itself.")]
+    asker: Annotated[str, Field(description="Both, as people are shown them.")]
     seconds_left: int
     can_be_allowed: Annotated[bool, Field(description="False where it could not be shown: it can only be denied.")] = (
         True
@@ -175,6 +176,7 @@ def shown(asked: ApprovalRequest, picture: str | None = None, choices: Sequence[
         details=[] if asked.about is None else list(asked.about.lines),
         principal=escaped(asked.principal),
         client=asked.client,
+        asker=asked.asker,
         seconds_left=asked.seconds_left,
         can_be_allowed=asked.can_be_allowed,
         choices=list(choices),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from computer_linker.model.history import HistoryEvent
-from computer_linker.policy.visible_text import client_label
+from computer_linker.policy.visible_text import client_label, principal_label
 
 SHORT = 7
 """The last characters of an operation id; the first are the time, which neighbours share."""
@@ -141,13 +141,18 @@ def who(event: HistoryEvent) -> str:
     return f"{name} on {machine}" if machine else name
 
 
+def process_label(command: str, name: str | None) -> str:
+    """A process by its command; the name that its client gave it is beside, and never instead."""
+    return f'{command} (called "{name}")' if name else command
+
+
 def person(principal: str, client: str | None) -> str:
     """Who calls, as every list names them: `owner`, the name a client gives itself as a label, or the principal."""
     if principal.startswith("cli:"):
         return "owner"
     if client and not client.startswith("["):
         return client_label(client)
-    return principal or "unknown"
+    return principal_label(principal or "unknown")
 
 
 def what(event: HistoryEvent) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from computer_linker.auth.oauth.scopes import grants_that_hold
 from computer_linker.auth.oauth.state import OAuthState
 from computer_linker.auth.owner_token import kept_digest, matches
 from computer_linker.config.schema import Config
@@ -44,7 +45,8 @@ def prove_by_oauth(headers: dict[bytes, bytes], config: Config, state: OAuthStat
     # A new owner token ends every session that the old one consented to.
     if family.owner_digest != kept_digest(config.owner_token):
         return None
-    return Proven(family.principal, "oauth", frozenset(family.grants), family.id)
+    grants = grants_that_hold(family.grants, family.places, config.scopes)
+    return Proven(family.principal, "oauth", grants, family.id)
 
 
 def why_refused(headers: dict[bytes, bytes], config: Config, state: OAuthState, *, resource: str) -> Refusal:

@@ -13,10 +13,9 @@ _LEAST = 30
 def format_request(item: WaitingRequest, columns: int, *, counts: bool = False) -> Iterator[tuple[str, str | None]]:
     """Each line with its colour, none wider than the terminal. With `counts` the seconds that are left are shown elsewhere."""
     width = max(_LEAST, columns) - 2
-    who = f"{item.client} ({item.principal})" if item.client else item.principal
     yield f"{item.op} in {item.scope}", "bold"
     left = "" if counts else f"{item.seconds_left} s left; "
-    yield from _indented(f"asked by {who}; {left}{item.id}", width, None)
+    yield from _indented(f"asked by {item.asker}; {left}{item.id}", width, None)
     for line in item.details:
         yield from _indented(line, width, _MARKS.get(mark_of(item.op, line)))
     if item.picture:

@@ -67,13 +67,19 @@ def table() -> MountTable:
     return MountTable()
 
 
-def shown_below(path: Path, folder: Path) -> list[str]:
+def shown_below(path: Path, folder: Path) -> tuple[str, ...]:
     """Where mounts below a folder show a path, or a part of what it contains, once more; relative to the folder."""
+    table().mounts()
+    return _shown_below(table().version, path, folder)
+
+
+@lru_cache(maxsize=256)
+def _shown_below(_version: int, path: Path, folder: Path) -> tuple[str, ...]:
     mounts = table().mounts()
     # The last of several mounts at one place is the one that is seen.
     own = max((each for each in reversed(mounts) if path.is_relative_to(each.at)), key=_depth, default=None)
     if own is None:
-        return []
+        return ()
     real = own.top / path.relative_to(own.at)
     found = []
     for each in mounts:
@@ -83,7 +89,7 @@ def shown_below(path: Path, folder: Path) -> list[str]:
             found.append(each.at / real.relative_to(each.top))
         elif each.top.is_relative_to(real):
             found.append(each.at)
-    return [str(place.relative_to(folder)) for place in found if place != folder]
+    return tuple(str(place.relative_to(folder)) for place in found if place != folder)
 
 
 def _depth(mount: Mount) -> int:

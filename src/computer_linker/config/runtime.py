@@ -56,9 +56,10 @@ def state_inside(root: str, state: Path) -> str | None:
 
 def state_places(root: str, state: Path) -> tuple[str, ...]:
     """Every path inside this root that leads to the state folder, or to a part of it: its own, and those of other mounts."""
-    inside = state_inside(root, state)
+    folder = Path(os.path.realpath(root))
+    inside = _below(state, folder)
     own = () if inside is None else (inside,)
-    return tuple(dict.fromkeys((*own, *shown_below(state, Path(os.path.realpath(root))))))
+    return tuple(dict.fromkeys((*own, *shown_below(state, folder))))
 
 
 def _below(path: Path, folder: Path) -> str | None:

@@ -39,8 +39,12 @@ _SIGNS = frozenset(
 _WORD = re.compile(r"[^\W\d_]+")
 _SHORTEST = 3
 """Shorter words of one script are ordinary (Russian has four of one letter)."""
-_RESERVED = frozenset({"owner", "you", "system", "person", "unknown"})
+_RESERVED = frozenset({"owner", "you", "system", "person", "unknown", "approver", "loopback", "unauthenticated"})
 """What the owner, a person and the service are called in the history and in requests."""
+_OWN_NAME = re.compile(r"\W*(?:(?:cli|local|page|peer|fleet|oauth):|computer[\W_]*linker\b)")
+"""The beginning of a principal's name, and the name of this program."""
+_PRINCIPALS = {"owner": "a program with the owner token"}
+"""Principals whose names people could take for someone else."""
 
 
 def escaped(text: str) -> str:
@@ -62,8 +66,13 @@ def client_label(name: str) -> str:
     name = escaped(name)
     plain = unicodedata.normalize("NFKC", name).casefold()
     first, *_ = [*re.findall(r"[^\W_]+", plain), ""]
-    is_claim = first in _RESERVED or re.sub(r"[\W_]", "", plain) in _RESERVED
+    is_claim = first in _RESERVED or re.sub(r"[\W_]", "", plain) in _RESERVED or _OWN_NAME.match(plain) is not None
     return name if name.isascii() and not is_claim else f'client "{name.replace(chr(34), chr(39))}"'
+
+
+def principal_label(principal: str) -> str:
+    """A proven identity, for people."""
+    return _PRINCIPALS.get(principal) or escaped(principal)
 
 
 def preview(canonical: bytes, digest: str) -> str:

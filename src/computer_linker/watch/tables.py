@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from rich.text import Text
 
+from computer_linker.audit.wording import process_label
 from computer_linker.watch.calls import Call, Calls
 
 View = Literal["calls", "clients", "running", "listening"]
@@ -92,7 +93,7 @@ def running_rows(processes: Iterable[dict[str, Any]]) -> list[Row]:
     """Processes and agent sessions, those that run first."""
     found = []
     for one in processes:
-        what = one.get("name") or one.get("commandPreview")
+        what = process_label(one.get("commandPreview") or "", one.get("name"))
         cells = _cells(one["processId"], one["scope"], one["kind"], one["status"], one["principal"], what)
         found.append((one["status"] != "running", Row(one["processId"], cells)))
     return [row for _, row in sorted(found, key=lambda pair: pair[0])]

@@ -1,10 +1,12 @@
 """Every kind of form control: what takes no text is refused before anything is typed, and each has an operation of its own."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from computer_linker.approvals.approvals import Approvals
 from support.pages import browser_road, ref_of
 from support.road import Road
 
@@ -165,6 +167,27 @@ async def test_only_files_of_the_scope_are_uploaded(tmp_path: Path) -> None:
             "effect"
         ] == "confirmed"
         assert (await _told(road))["files"] == "a.txt:alpha,a.txt:alpha,b.txt:beta"
+
+
+async def test_a_yes_to_an_upload_is_held_to_the_files_that_were_shown(tmp_path: Path) -> None:
+    async with browser_road(tmp_path, confirm="act") as road:
+        people = road.app.services.use(Approvals)
+        await _opened(road)
+        report = road.root / "report.txt"
+        report.write_text("harmless")
+        target = await ref_of(road, "button", "File")
+        parts: dict[str, Any] = {"input": {"files": ["report.txt"]}}
+        assert await road.code("browser.upload", target, **parts) == "confirm_required"
+        [asked] = people.waiting()
+        assert sha256(b"harmless").hexdigest() in asked.text, asked.text
+        assert people.answer(asked.id, "yes")
+        report.write_text("a secret")
+        refused = await road.call("browser.upload", target, **parts)
+        assert refused["error"]["code"] == "conflict", refused
+        assert refused["error"]["details"]["changed"] == ["report.txt"]
+        assert await road.code("browser.upload", target, **parts) == "confirm_required"
+        assert people.answer(people.waiting()[0].id, "yes")
+        assert (await road.call("browser.upload", target, **parts))["effect"] == "confirmed"
 
 
 async def _done(road: Road, op: str, role: str, name: str, input: dict[str, Any]) -> dict[str, Any]:

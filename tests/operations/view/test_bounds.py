@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.store import Bounds
+from computer_linker.model.principal import Principal
 from computer_linker.providers.views.store import MAX_AGE_S, MAX_OF_ONE, Views
-from support.road import Road, folder_scope
+from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -26,9 +28,10 @@ async def road(tmp_path: Path) -> AsyncIterator[Road]:
         yield opened
 
 
-async def run(road: Road, script: str, view: Any = True) -> dict[str, Any]:
+async def run(road: Road, script: str, view: Any = True, principal: Principal = LOCAL) -> dict[str, Any]:
     given = {"command": ["sh", "-c", script]}
-    return await road.call("command.run", ".", input=given, options={"view": view, "timeoutSeconds": 60})
+    options = {"view": view, "timeoutSeconds": 60}
+    return await road.call("command.run", ".", input=given, options=options, principal=principal)
 
 
 async def test_a_program_that_fills_its_view_is_ended_and_nothing_more_starts_in_it(road: Road) -> None:
@@ -50,6 +53,14 @@ async def test_no_view_is_made_when_all_together_hold_too_much(road: Road) -> No
     assert refused["error"]["code"] == "limit_exceeded", refused
     await road.data("view.drop", first["data"]["view"]["viewId"])
     assert (await run(road, "echo x > x"))["ok"]
+
+
+async def test_one_client_does_not_use_up_the_room_of_others(road: Road) -> None:
+    road.app.services.provide(Views, Views(road.home / "views", max_all_bytes=7 << 20))
+    await run(road, "head -c 4000000 /dev/urandom > big")
+    assert (await run(road, "echo x > x"))["error"]["code"] == "limit_exceeded"
+    other = replace(LOCAL, id="local:other")
+    assert (await run(road, "echo x > x", principal=other))["ok"]
 
 
 async def test_one_client_has_so_many_and_old_ones_are_dropped(road: Road) -> None:

@@ -102,14 +102,17 @@ class LinkerProvider:
         found = self.pending.get(handle)
         return found if found is not None and found.expires_at > time.monotonic() else None
 
-    def consent(self, pending: Pending, scopes: list[str], grants: list[str]) -> tuple[str, Family]:
+    def consent(
+        self, pending: Pending, scopes: list[str], grants: list[str], places: dict[str, list[str]] | None = None
+    ) -> tuple[str, Family]:
         """Record the owner's consent: return a code, good once and for a minute, and its family."""
         from mcp.server.auth.provider import AuthorizationCode
 
         del self.pending[pending.handle]
         self._consented = {key: client for key, client in self._consented.items() if self.state.has_session(key)}
         self._consented[pending.client.id] = pending.client
-        family = self.state.begin(pending.client, scopes, grants, pending.resource, pending.owner_digest or "")
+        owner = pending.owner_digest or ""
+        family = self.state.begin(pending.client, scopes, grants, pending.resource, owner, places)
         code = secrets.token_urlsafe(32)
         record = AuthorizationCode.model_validate(
             {

@@ -50,6 +50,8 @@ class Family:
     access: dict[str, float] = field(default_factory=dict)
     refresh: dict[str, float] = field(default_factory=dict)
     used_refresh: list[str] = field(default_factory=list)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    """Where the granted scopes were when the owner consented; of older consents nothing."""
 
     @property
     def principal(self) -> str:
@@ -120,13 +122,22 @@ class OAuthState:
             if len(self.clients) >= MAX_CLIENTS and client.id not in living:
                 del self.clients[client.id]
 
-    def begin(self, client: Client, scopes: list[str], grants: list[str], resource: str, owner_digest: str) -> Family:
-        """A new family after a consent."""
+    def begin(
+        self,
+        client: Client,
+        scopes: list[str],
+        grants: list[str],
+        resource: str,
+        owner_digest: str,
+        places: dict[str, list[str]] | None = None,
+    ) -> Family:
+        """A new family after a consent. `places` is where its scopes are."""
         now = time.time()
         client.used = True
         family = Family(
-            "session_" + secrets.token_hex(8), client.id, client.name, scopes, grants, resource, owner_digest, now, now
-        )
+            "session_" + secrets.token_hex(8), client.id, client.name, scopes, grants, resource, owner_digest, now, now,
+            places=places or {},
+        )  # fmt: skip
         self.families = {key: old for key, old in self.families.items() if old.is_alive}
         while len(self.families) >= _MAX_FAMILIES:
             del self.families[min(self.families.values(), key=lambda old: old.last_used_at).id]

@@ -1,5 +1,6 @@
 """browser.check: switch a box, switch or radio button of the open page on or off."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -8,6 +9,7 @@ from computer_linker.errors import Conflict
 from computer_linker.model.base import Model
 from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example
 
@@ -26,7 +28,11 @@ def _can_be_set(role: str, input: CheckInput) -> None:
         raise Conflict("A radio button goes off when another of its group goes on. Check that one.", role=role)
 
 
-@page_act("browser.check", Example("Agree to the terms.", {"target": "e7.k3f9"}, runs=False), fits=_can_be_set)
+@page_act(
+    "browser.check",
+    Example("Agree to the terms.", {"target": "e7.k3f9"}, runs=False),
+    shows=partial(show_page_act, fits=_can_be_set),
+)
 async def browser_check(
     ctx: Context, target: str, input: CheckInput = CheckInput(), options: PageActOptions = PageActOptions()
 ) -> PageActed:

@@ -1,5 +1,6 @@
 """browser.fill: put text into a field of the open page."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.focus import Focus, focus
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example
@@ -37,7 +39,7 @@ def _takes_text(role: str, _input: FillInput) -> None:
 @page_act(
     "browser.fill",
     Example("Fill in a name.", {"target": "e7.k3f9", "input": {"text": "Ada"}}, runs=False),
-    fits=_takes_text,
+    shows=partial(show_page_act, fits=_takes_text),
 )
 async def browser_fill(
     ctx: Context, target: str, input: FillInput, options: PageActOptions = PageActOptions()

@@ -1,5 +1,6 @@
 """browser.select: choose options of a list on the open page."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.focus import focus
 from computer_linker.providers.browser.page import Page, look
 from computer_linker.registry import Context, Example
@@ -33,7 +35,7 @@ def _is_list(role: str, _input: SelectInput) -> None:
 @page_act(
     "browser.select",
     Example("Choose a size.", {"target": "e7.k3f9", "input": {"options": ["Large"]}}, runs=False),
-    fits=_is_list,
+    shows=partial(show_page_act, fits=_is_list),
 )
 async def browser_select(
     ctx: Context, target: str, input: SelectInput, options: PageActOptions = PageActOptions()

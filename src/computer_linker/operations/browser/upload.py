@@ -1,16 +1,20 @@
 """browser.upload: give files of the scope to a file field of the open page."""
 
 import json
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
+from computer_linker.changes.fingerprints import Fingerprints
 from computer_linker.errors import Conflict, LimitExceeded
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.focus import focus
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example
@@ -30,11 +34,19 @@ def _is_button(role: str, _input: UploadInput) -> None:
         raise Conflict(f"A {role} takes no files.", role=role)
 
 
+async def show_upload(ctx: Context, target: str, input: UploadInput, options: object = None) -> Preview:
+    """The field, and each file by its digest: a page gets what a person was shown."""
+    field, prints = await show_page_act(ctx, target, input, fits=_is_button), Fingerprints(ctx.computer.files)
+    for name in input.files:
+        await prints.add(ctx.path(name), "gives it")
+    return replace(field, lines=(*field.lines, *prints.lines), holds={**field.holds, **prints.holds})
+
+
 @page_act(
     "browser.upload",
     Example("Attach a report.", {"target": "e7.k3f9", "input": {"files": ["report.pdf"]}}, runs=False),
     also_needs=Capability.FS_READ,
-    fits=_is_button,
+    shows=show_upload,
 )
 async def browser_upload(
     ctx: Context, target: str, input: UploadInput, options: PageActOptions = PageActOptions()

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from computer_linker.operations.codex.request import AgentInput, AgentOptions
 
 _INSTRUCTIONS = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", ".mcp.json")
+_MAX_LINES = 200
+
+
+def prompt_lines(prompt: str) -> list[str]:
+    """The lines of a prompt, marked: none can pass for a line of the service's own."""
+    lines = prompt.splitlines()
+    left = len(lines) - _MAX_LINES
+    more = [f"… {left} more lines; all of it is in the exact request below."] if left > 0 else []
+    return [*(f"| {line}" for line in lines[:_MAX_LINES]), *more]
 
 
 async def show_turn(
@@ -27,7 +36,7 @@ async def show_turn(
     cwd = ctx.path((target if session is None else session.target) or ".")
     prints = Fingerprints(ctx.computer.files)
     prints.lines.append(f"{agent} works in {cwd.shown}, {mode}, workflow {input.workflow}, on this prompt:")
-    prints.lines += input.prompt.splitlines()[:200]
+    prints.lines += prompt_lines(input.prompt)
     prints.holds["order"] = digest_of_parts(agent, mode, cwd.shown)
     if session is not None:
         prints.lines.append(f"It goes on with the session {session.session_id}.")

@@ -4,7 +4,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of
-from computer_linker.operations.command.preview import show_stop
+from computer_linker.operations.command.process_preview import show_process
 from computer_linker.operations.command.stop import StopOptions
 from computer_linker.providers.agents.sessions import DiffSummary, Status
 from computer_linker.registry import Context, Example, operation
@@ -23,8 +23,8 @@ class StoppedAgent(Model):
     needs={Capability.CODEX_RUN},
     effect=Effect.CHANGE,
     boundary="scoped-metadata",
-    shows=show_stop,
     destructive=True,
+    shows=show_process,
     examples=[Example("Stop a session.", {"target": "codex_0123", "options": {"signal": "int"}}, runs=False)],
 )
 async def codex_stop(ctx: Context, target: str, options: StopOptions = StopOptions()) -> StoppedAgent:

@@ -6,18 +6,18 @@ from typing import Protocol
 
 from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
-from computer_linker.errors import Conflict, InvalidRequest, LinkError
+from computer_linker.errors import InvalidRequest, LinkError
 from computer_linker.policy.command_line import to_argv
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.packages.manifests import Source, with_arguments
 from computer_linker.providers.packages.project import MANIFESTS, read_project
-from computer_linker.providers.processes.named import MOST, named_in
+from computer_linker.providers.processes.named import MOST, has_unread_names, named_in
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation
 from computer_linker.providers.processes.request import request_of
-from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context
 
 _ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
+_UNREAD = "Not checked: a name in this line that only the shell has is not held."
 _ELSEWHERE = "what it does over the network, in other folders, or by services cannot be taken back."
 _AFTERWARDS = {
     "direct": f"`undo` takes back its changes of small folders; {_ELSEWHERE}",
@@ -85,6 +85,8 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
     lines = [f"$ {text}", f"in the folder {cwd.shown}, {await _confinement(ctx)}", *prints.lines]
     if len(named) > MOST:
         lines.append(f"Not checked beyond {MOST} names.")
+    if has_unread_names(command):
+        lines.append(_UNREAD)
     lines.append(_AFTERWARDS[ctx.scope.policy.outcome])
     return Preview((*lines, _ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,))
 
@@ -116,25 +118,3 @@ def _words(command: str | list[str]) -> tuple[str, ...]:
         return tuple(to_argv(command))
     except InvalidRequest:
         return (command,) if isinstance(command, str) else tuple(command)
-
-
-async def show_stop(ctx: Context, target: str, options: object = None) -> Preview:
-    """The process or agent that would be stopped. Refused where the caller has none of that id."""
-    from computer_linker.operations.command.sessions import session_of
-
-    session = session_of(ctx, target)
-    if session is not None:
-        return Preview((f"stops the turn of the agent session {session.session_id} and everything it started",))
-    record = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id).record
-    return Preview((f"stops this process and everything it started ({record.status}):", f"$ {record.command_preview}"))
-
-
-async def show_typed(ctx: Context, target: str, input: object = None, options: object = None) -> Preview:
-    """The process that would be typed into. Refused where the caller has none of that id, or it takes no more input."""
-    managed = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id)
-    lines = ("types into this process:", f"$ {managed.record.command_preview}")
-    try:
-        managed.check_input()
-    except Conflict as error:
-        return Preview(lines, obstacle=error)
-    return Preview(lines)

@@ -7,7 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.command.preview import show_stop
+from computer_linker.operations.command.process_preview import show_process
 from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context, Example, operation
@@ -29,8 +29,8 @@ class StoppedProcess(Model):
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.CHANGE,
     boundary="scoped-metadata",
-    shows=show_stop,
     destructive=True,
+    shows=show_process,
     aliases=("process.stop",),
     examples=[Example("Stop a process gently, then firmly.", {"target": "proc_0123"}, runs=False)],
 )

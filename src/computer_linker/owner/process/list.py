@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from computer_linker.audit.wording import process_label
 from computer_linker.operations.command.list import ListedProcess, listed_process
 from computer_linker.operations.command.sessions import listed_session
 from computer_linker.providers.agents.agents import Agents
@@ -32,7 +33,7 @@ def _text(result: Processes) -> Iterator[Shown]:
             one.status,
             _ended(one),
             ", ".join(map(str, one.ports)),
-            one.name or one.command_preview,
+            process_label(one.command_preview, one.name),
         )
         for one in result.processes
     ]

@@ -54,7 +54,15 @@ def _text(result: Sessions) -> Iterator[Shown]:
         yield Note("No client holds a session.")
         return
     rows = [
-        (s.id, s.kind, person(s.principal, s.client), s.address, s.standing, s.last_used_at, str(s.calls))
+        (
+            s.id,
+            s.kind,
+            person(s.principal, s.client if s.client != s.principal else None),
+            s.address,
+            s.standing,
+            s.last_used_at,
+            str(s.calls),
+        )
         for s in result.sessions
     ]
     yield Table(rows, ("session", "proved by", "client", "address", "", "last seen", "calls"))

@@ -93,7 +93,8 @@ def _found_inside(folder: Held, stack: ExitStack) -> Repository | None:
             continue
         git = _git_folder(place, top.fd, kind, stack)
         common = _common_folder(git, stack)
-        borrowed = [fd for one in (git, common) for fd in _borrowed(one, place, stack)]
+        folders = (git,) if common is git else (git, common)
+        borrowed = [fd for one in folders for fd in _borrowed(one, place, stack)]
         _check_owner(top.fd, git.fd)
         git_dir = _relative(git.path.parts, parts[:depth])
         data = (git.fd, common.fd, *borrowed)
@@ -226,11 +227,11 @@ def _refuse_links_in(folder: int, name: str, place: RootedPath, folders: list[st
             entries = list(found)
     finally:
         os.close(opened)
-    for entry in entries:
-        if entry.is_symlink():
-            raise _is_link(f"{name}/{entry.name}", place)
-        if folders is not None and entry.is_dir(follow_symlinks=False):
-            folders.append(f"{name}/{entry.name}")
+    link = next((entry for entry in entries if entry.is_symlink()), None)
+    if link is not None:
+        raise _is_link(f"{name}/{link.name}", place)
+    if folders is not None:
+        folders += [f"{name}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False)]
     return len(entries)
 
 

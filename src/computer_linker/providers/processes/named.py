@@ -4,8 +4,10 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
+from computer_linker.errors import InvalidRequest
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.command_line import ShellNeeded, to_argv
+from computer_linker.policy.shell_line import Reading, read_line
 
 MOST = 256
 """The most names examined in one command."""
@@ -32,6 +34,10 @@ _READ_BY_ITSELF: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Files that a program reads from its working folder without being named; also when they are created only later."""
 
+_ENDINGS = {"node": (".js", ".json", ".node"), "bun": (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".json")}
+"""What a program adds to the name of a script that does not exist as it is written."""
+_SHELLS = frozenset("sh bash zsh dash ksh fish env xargs timeout nice nohup time".split())
+_OWN_PROCESS = re.compile(r"/proc/(?:thread-)?self/(cwd|root)(?=/|$)")
 _TOKEN = re.compile(r"[\w@%+:,./~-]+")
 _TO_MODULE = re.compile(r"-[A-Za-z]*m")
 _JOINED_MODULE = re.compile(r"-[A-Za-ln-z]*m([A-Za-z_][\w.]*)")
@@ -42,31 +48,64 @@ _MOST_LETTERS = 4
 def named_in(command: str | Sequence[str], cwd: RootedPath, roots: Sequence[str]) -> list[str]:
     """The targets inside the scope that a command names or may name, existing or not."""
     tokens, program = _tokens(command)
-    found = (_target(token, cwd, roots) for token in _spread(tokens, _READ_BY_ITSELF.get(program, ())))
+    found = (_target(token, cwd, roots) for token in _spread(tokens, program))
     return list(dict.fromkeys(target for target in found if target))
 
 
-def _tokens(command: str | Sequence[str]) -> tuple[list[str], str]:
-    """The arguments of a command and its program's name. For shell text every token counts."""
+def has_unread_names(command: str | Sequence[str]) -> bool:
+    """Whether a shell's text has tokens that only the running shell has: `$F.py`, `b*.py`."""
+    argv, program = _argv(command)
+    readings = [_reading(part) for part in argv[1:] if program in _SHELLS and _is_text(part)]
+    return any(
+        one is None or one.problem or any(not isinstance(word, str) for each in one.commands for word in each)
+        for one in readings
+    )
+
+
+def _argv(command: str | Sequence[str]) -> tuple[list[str], str]:
+    """The arguments of a command, and its program's name."""
     try:
         argv = to_argv(command if isinstance(command, str) else list(command))
     except ShellNeeded:
         argv = ["sh", "-c", str(command)]
-    program = re.sub(r"[\d.]+$", "", argv[0].rpartition("/")[2]) or argv[0]
+    return argv, re.sub(r"[\d.]+$", "", argv[0].rpartition("/")[2]) or argv[0]
+
+
+def _tokens(command: str | Sequence[str]) -> tuple[list[str], str]:
+    """The arguments of a command and its program's name. For shell text every token counts."""
+    argv, program = _argv(command)
     tokens = list(argv)
-    if program in ("sh", "bash", "zsh", "dash", "ksh", "fish", "env", "xargs", "timeout", "nice", "nohup", "time"):
-        inner = [
-            token for part in argv[1:] for token in (_TOKEN.findall(part) if " " in part or ";" in part else [part])
-        ]
+    if program in _SHELLS:
+        inner = [token for part in argv[1:] for token in (_shell_words(part) if _is_text(part) else [part])]
         tokens += inner
         program = next((token for token in inner if token in _READ_BY_ITSELF), program)
     return tokens, program
 
 
-def _spread(tokens: list[str], own: tuple[str, ...]) -> Iterator[str]:
+def _is_text(part: str) -> bool:
+    """Whether an argument of a shell may be a text of several tokens."""
+    return " " in part or ";" in part
+
+
+def _shell_words(text: str) -> list[str]:
+    """Every token of a shell's text, also as the programs in it get them."""
+    reading = _reading(text)
+    read = [word for each in reading.commands for word in each] if reading is not None else []
+    return [*_TOKEN.findall(text), *(word for word in read if isinstance(word, str))]
+
+
+def _reading(text: str) -> Reading | None:
+    try:
+        return read_line(text)
+    except InvalidRequest:
+        return None
+
+
+def _spread(tokens: list[str], program: str) -> Iterator[str]:
     """Each token as a path, the value of an option, a module, and the files its tool finds by itself."""
+    own, endings = _READ_BY_ITSELF.get(program, ()), _ENDINGS.get(program, ())
     yield from own
-    entered = [tokens[place] for place in range(1, len(tokens)) if tokens[place - 1] == "cd"]
+    entered = [tokens[place] for place in range(1, len(tokens)) if tokens[place - 1] in ("cd", "pushd")]
     for place, token in enumerate(tokens):
         if place and _TO_MODULE.fullmatch(tokens[place - 1]):
             yield from _module(token)
@@ -76,8 +115,9 @@ def _spread(tokens: list[str], own: tuple[str, ...]) -> Iterator[str]:
         for value in _values(token) if place else (token,):
             yield value
             yield from (f"{folder}/{value}" for folder in entered if not value.startswith("/"))
-            if place and own:
+            if place:
                 yield from (f"{value}/{name}" for name in own)
+                yield from (f"{value}{ending}" for ending in endings)
         if (joined := _JOINED_MODULE.fullmatch(token)) is not None:
             yield from _module(joined[1])
 
@@ -101,12 +141,13 @@ def _target(token: str, cwd: RootedPath, roots: Sequence[str]) -> str:
     """A token as a target of this scope; empty for one that is no path in it."""
     if not token or len(token) > 1000 or "\0" in token or "://" in token or token.startswith("~"):
         return ""
-    # Without a root's name in front, a colon in the token could be read as the end of one.
-    prefix, joined = cwd.prefix or "./", "/".join((*cwd.parts, token))
-    if token.startswith("/"):
-        index = next((place for place, root in enumerate(roots) if token.startswith(root.rstrip("/") + "/")), None)
-        if index is None:
-            return ""
-        prefix, joined = f"@{index}/" if index else "./", token[len(roots[index].rstrip("/")) + 1 :]
-    normal = posixpath.normpath(joined)
-    return "" if normal in (".", "..") or normal.startswith("../") else prefix + normal
+    here = posixpath.join(cwd.root, *cwd.parts)
+    plain = _OWN_PROCESS.sub(lambda found: here if found[1] == "cwd" else "", posixpath.join("/", token))
+    place = posixpath.normpath(plain if token.startswith("/") else posixpath.join(here, token))
+    for index, root in sorted(enumerate(roots), key=lambda one: one[1] != cwd.root):
+        above = posixpath.normpath(root).rstrip("/") + "/"
+        if place.startswith(above):
+            # With a root's name or `./` in front: a colon in the token could else be read as the end of one.
+            prefix = cwd.prefix if root == cwd.root else f"@{index}/" if index else ""
+            return (prefix or "./") + place.removeprefix(above)
+    return ""

@@ -24,7 +24,7 @@ MAX_AGE_S = 7 * 86_400
 MAX_BYTES = 8 << 30
 """Disk space of one view."""
 MAX_ALL_BYTES = 32 << 30
-"""Disk space of all views together: no further one is made, and no program starts in one, above it."""
+"""Disk space of all views together, of which one principal has half: above it none is made, and no program starts in one."""
 _MAX_OPERATIONS = 1000
 _RECORD = "view.json"
 Kind = Literal["overlay", "copy"]
@@ -135,7 +135,7 @@ class Views:
             raise LimitExceeded(
                 "There are too many views. Keep or drop one first: view.list shows them.", views=len(mine)
             )
-        self._refuse_full(known)
+        self._refuse_full(known, new.principal.id)
         self.folder.mkdir(mode=0o700, exist_ok=True)
         view_id = new_ulid()
         place = self.folder / view_id
@@ -155,12 +155,14 @@ class Views:
         record.write_text(json.dumps(asdict(view)))
         record.rename(record.with_name(_RECORD))
 
-    def _refuse_full(self, known: Sequence[View]) -> None:
-        if sum(view.stored for view in known) > self.max_all_bytes:
-            raise LimitExceeded(
-                f"All views together hold more than {self.max_all_bytes >> 20} MB. Keep or drop one first.",
-                maxBytes=self.max_all_bytes,
-            )
+    def _refuse_full(self, known: Sequence[View], principal: str) -> None:
+        """Refuse more where all views hold too much, or those of this principal more than half of that."""
+        mine = [view for view in known if view.principal == principal]
+        for views, whose, most in ((known, "All", self.max_all_bytes), (mine, "Your", self.max_all_bytes // 2)):
+            if sum(view.stored for view in views) > most:
+                raise LimitExceeded(
+                    f"{whose} views together hold more than {most >> 20} MB. Keep or drop one first.", maxBytes=most
+                )
 
     def has_overlay(self, roots: Sequence[str]) -> bool:
         """Whether overlayfs can cover these folders; tried once for each file system."""
@@ -196,7 +198,7 @@ class Views:
                 f"The view holds more than {self.max_bytes >> 20} MB. Keep or drop it.", maxBytes=self.max_bytes
             )
         with self._changing:
-            self._refuse_full([each for each in self._all() if each.id != view.id])
+            self._refuse_full([each for each in self._all() if each.id != view.id], view.principal)
             noted = replace(view, operations=(*view.operations, operation_id)[-_MAX_OPERATIONS:])
             self._save(noted)
         return noted, self.hold(noted)

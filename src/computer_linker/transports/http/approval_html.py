@@ -23,6 +23,8 @@ padding:.7rem;margin:.7rem 0}
 button{font:inherit;font-weight:600;width:100%;min-height:3rem;margin:.3rem 0;border-radius:12px;border:1px solid #8a8a93;
 background:transparent;color:inherit}
 img{max-width:100%;height:auto;border-radius:10px;border:1px solid #d5d5da;margin:.5rem 0 0}
+section[inert]{visibility:hidden}
+button:disabled{opacity:.55}
 .add{color:#0a6b2d}.del{color:#9c1c14}
 .yes{background:#0b57d0;border-color:#0b57d0;color:#fff}.no{background:#b3261e;border-color:#b3261e;color:#fff}
 @media(prefers-color-scheme:dark){body{color:#eee;background:#141416}section{background:#202024;border-color:#3a3a40}
@@ -31,7 +33,10 @@ pre{background:#141416}.quiet{color:#a9a9b2}.add{color:#7fd79b}.del{color:#ff9c9
 
 
 _SCRIPT = """
-const sections = () => [...document.querySelectorAll("section[data-id]")];
+const sections = () => [...document.querySelectorAll("section[data-id]:not([inert])")];
+const buttons = [...document.querySelectorAll("button")];
+for (const one of buttons) one.disabled = true;
+setTimeout(() => { for (const one of buttons) one.disabled = false; }, 1000);
 const known = new Set(sections().map(one => one.dataset.id));
 async function look() {
   let waiting;
@@ -42,17 +47,17 @@ async function look() {
   } catch { return; }
   for (const one of sections()) {
     if (one.dataset.id in waiting) one.querySelector(".left").textContent = waiting[one.dataset.id];
-    else one.remove();
+    else one.inert = true;
   }
   const fresh = Object.keys(waiting).filter(id => !known.has(id)).length;
   const isEmpty = sections().length === 0;
-  if (fresh && isEmpty) { location.reload(); return; }
-  document.getElementById("nothing").hidden = !isEmpty;
+  if (isEmpty && (fresh || known.size)) { location.reload(); return; }
   document.getElementById("news").textContent = fresh ? `${fresh} more wait. ` : "";
 }
 setInterval(look, 1000);
 """
-"""Counts down and removes what no longer waits. What is new is announced, not put in: nothing may move under a thumb."""
+"""Counts down and hides what no longer waits, in its place. What is new is announced, not put in: nothing may move under a
+thumb. A page that was just loaded takes no touch for a second: it was meant for what was there before."""
 SCRIPT_HASH = f"sha256-{b64encode(sha256(_SCRIPT.encode()).digest()).decode()}"
 
 

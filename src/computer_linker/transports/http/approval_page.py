@@ -55,6 +55,8 @@ class _Phone:
 
     name: str
     csrf: str
+    address: str
+    """Where it was admitted; its cookie is worth nothing elsewhere, for a browser sends it to every port of this host."""
     source: str
     opened: float
     seen: float
@@ -103,9 +105,9 @@ class ApprovalPage:
             raise Refused(404, "There is nothing here.")
         path, method = scope["path"], scope["method"]
         if path not in (PATH, STATE_PATH):
-            await self._admit(path.removeprefix(PATH + "/"), method, send)
+            await self._admit(path.removeprefix(PATH + "/"), method, peer, send)
             return
-        phone = self._phone(headers)
+        phone = self._phone(headers, peer)
         if phone is None:
             await _answer(send, 403, closed_page())
         elif method == "POST" and path == PATH:
@@ -126,7 +128,7 @@ class ApprovalPage:
         waiting = {asked.id: asked.seconds_left for asked in self._approvals.waiting()}
         await _answer(send, 200, json.dumps(waiting), [(b"content-type", b"application/json")])
 
-    async def _admit(self, secret: str, method: str, send: Send) -> None:
+    async def _admit(self, secret: str, method: str, peer: str, send: Send) -> None:
         """Exchange a link for a cookie."""
         until, source = self._links.pop(_hash(secret), _NO_LINK) if method == "GET" else _NO_LINK
         now = time.monotonic()
@@ -135,7 +137,7 @@ class ApprovalPage:
             return
         name = secrets.token_urlsafe(32)
         self._phones = {known: phone for known, phone in self._phones.items() if phone.is_open(now)}
-        self._phones[_hash(name)] = _Phone(new_handle("phone"), secrets.token_urlsafe(24), source, now, now)
+        self._phones[_hash(name)] = _Phone(new_handle("phone"), secrets.token_urlsafe(24), peer, source, now, now)
         cookie = f"approve={name}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={int(_WHOLE_S)}"
         await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
 
@@ -164,12 +166,12 @@ class ApprovalPage:
             raise Refused(503, f"The answer cannot be recorded, so it does not count. {error.message}") from error
         await _answer(send, 303, "", [(b"location", PATH.encode())])
 
-    def _phone(self, headers: Headers) -> _Phone | None:
+    def _phone(self, headers: Headers, peer: str) -> _Phone | None:
         now = time.monotonic()
         for part in headers.get(b"cookie", b"").split(b";"):
             name, _, value = part.strip().partition(b"=")
             phone = self._phones.get(hashlib.sha256(value).digest()) if name == b"approve" else None
-            if phone is None:
+            if phone is None or phone.address != peer:
                 continue
             if phone.is_open(now):
                 phone.seen = now

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from computer_linker.auth.oauth.page import STYLE, choice_page, error_page, owner_page
 from computer_linker.auth.oauth.provider import PENDING_S, LinkerProvider, Pending
 from computer_linker.auth.oauth.redirects import with_parameters
-from computer_linker.auth.oauth.scopes import GROUPS, grants_for
+from computer_linker.auth.oauth.scopes import GROUPS, grants_for, places_of
 from computer_linker.auth.owner_token import digest_of, kept_digest, matches
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.principal import NO_SESSION, Principal
@@ -96,7 +96,8 @@ class Consent:
         chosen_groups = {value for name, value in values if name == "group"}
         groups = [name for name in GROUPS if name in chosen_groups]
         chosen = [value for name, value in values if name == "scope"]
-        grants = grants_for(groups, [scope for scope in self._services.config.scopes if scope.id in chosen])
+        scopes = [scope for scope in self._services.config.scopes if scope.id in chosen]
+        grants = grants_for(groups, scopes)
         if not grants:
             # The first page's form has a token and no choice; any other form without a choice is incomplete.
             is_first = {name for name, value in values if value}.isdisjoint(
@@ -105,7 +106,7 @@ class Consent:
             error = None if is_first else "Choose at least one thing it may do, and where."
             await self._show(send, pending, error, status=400 if error else 200)
             return
-        code, family = self._provider.consent(pending, groups, grants)
+        code, family = self._provider.consent(pending, groups, grants, places_of(scopes))
         who = Principal(family.principal, "oauth", NO_SESSION, f"http-{peer}", client=pending.client.name)
         await self._dispatcher.note("oauth.consent", who, {"groups": " ".join(groups), "grants": len(grants)})
         url = with_parameters(pending.redirect_uri, code=code, state=pending.state, iss=pending.issuer)
