@@ -9,7 +9,10 @@ import pytest
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
-from support.road import LOCAL, Road, folder_scope
+from computer_linker.audit.wording import described
+from computer_linker.serve.owner_calls import OwnerCalls
+from support.pair import events_of
+from support.road import LOCAL, OWNER, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -97,3 +100,20 @@ async def test_two_answers_at_once_are_one(road: Road) -> None:
     assert approvals(road).answer(asked, "no")
     assert approvals(road).answer(asked, "shape") is None and approvals(road).store.standing == []
     assert (await delete(road))["error"]["code"] == "denied_by_person"
+
+
+async def test_one_no_answers_every_waiting_request_of_a_client(road: Road) -> None:
+    flood, other = replace(LOCAL, client="flood/1.0"), replace(LOCAL, id="local:other", client="editor/2")
+    for number in range(16):
+        await road.call("file.mkdir", f"made-{number}", principal=flood)
+    await delete(road, principal=other)
+    owner = OwnerCalls(road.app.dispatcher)
+    denied = (await owner.call("approvals.deny", {"client": "flood"}, OWNER)).envelope["data"]
+    [left] = approvals(road).waiting()
+    assert denied.requests == 16 and left.client == "editor/2"
+    assert await road.code("file.mkdir", "made-3", principal=flood) == "denied_by_person"
+    [row] = await events_of(road, "approvals.deny")
+    assert described(row).what == "denied 16 requests of flood"  # type: ignore[arg-type]
+    wrong = (await owner.call("approvals.deny", {"client": "nothing"}, OWNER)).envelope
+    assert wrong["error"]["code"] == "not_found" and len(approvals(road).waiting()) == 1
+    assert [path.name for path in road.root.iterdir()] == ["keep.txt"]

@@ -14,7 +14,7 @@ import pytest
 
 from support.browser import phone
 from support.road import folder_scope
-from support.service import PROGRAM, Service, environment, serving, wait_for
+from support.service import PROGRAM, Service, environment, owner, serving, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -220,3 +220,18 @@ def test_a_browsers_cookie_is_worth_nothing_at_another_address(service: Service)
         answer = other.getresponse()
         assert answer.status == 403 and b"<form" not in answer.read()
     other.close()
+
+
+def test_an_opened_page_is_listed_recorded_and_closed(service: Service) -> None:
+    owner(service, "approvals", "close")
+    answer, http = link(service), service.http()
+    assert http.send("GET", path_of(answer))[0] == 303
+    cookie = http.headers["set-cookie"].partition(";")[0]
+    [page] = json.loads(owner(service, "approvals", "list", "--json"))["pages"]
+    assert page["address"] == "127.0.0.1" and page["id"] in owner(service, "approvals", "list")
+    assert "opened the approval page" in owner(service, "history")
+    assert http.send("GET", "/approve", headers={"Cookie": cookie})[0] == 200
+    assert owner(service, "approvals", "close", page["id"]) == "Closed 1 page.\n"
+    assert http.send("GET", "/approve", headers={"Cookie": cookie})[0] == 403
+    assert json.loads(owner(service, "approvals", "list", "--json"))["pages"] == []
+    http.close()

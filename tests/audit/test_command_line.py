@@ -50,10 +50,28 @@ def test_an_odd_word_is_masked_whatever_the_program(secret: str) -> None:
     assert secret not in command_preview(["some-tool", f"--unlock={secret}"])
 
 
-def test_inline_code_stays_where_it_is_plain_words_alone() -> None:
-    assert command_preview("bash -lc 'npm test && npm run lint'") == "bash -lc 'npm test && npm run lint'"
-    assert command_preview("python3 -c 'user=input()'") == "python3 -c [masked]"
-    assert command_preview(["node", "-e", "open('plain')"]) == "node -e [masked]"
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["bash", "-lc", "npm test && npm run lint"], "bash -lc 'npm test && npm run lint'"),
+        (["python3", "-c", "user=input()"], "python3 -c 'user=input()'"),
+        (["node", "-e", "open('plain')"], "node -e \"open('plain')\""),
+        (
+            ["python3", "-c", "import shutil; shutil.rmtree('/home/me'); print(\"done\")"],
+            "python3 -c 'import shutil; shutil.rmtree('\"'\"'/home/me'\"'\"'); print(\"done\")'",
+        ),
+        (["python3", "-c", "open('a.txt','w').write('x')"], "python3 -c \"open('a.txt','w').write('x')\""),
+        (
+            ["python3", "-c", "a='plain'; api.login('me', 'swordfish')"],
+            "python3 -c \"a='plain'; api.login([masked], [masked])\"",
+        ),
+        (["python3", "-c", "os.environ['TOKEN'] = 'swordfish'"], "python3 -c \"os.environ['TOKEN'] = [masked]\""),
+        (["python3", "-c", "send('hunter2')"], "python3 -c [masked]"),
+        (["bash", "-c", "mysql -pswordfish shop"], "bash -c 'mysql -p[masked] shop'"),
+    ],
+)
+def test_inline_code_stays_but_for_what_may_be_a_secret(words: list[str], shown: str) -> None:
+    assert command_preview(words) == shown
 
 
 @pytest.mark.parametrize("part", ["'a' ", "a='", '"\\', "expect -c ", "sh -c ", "secret "])

@@ -243,6 +243,7 @@ async def test_templates_ask_for_what_was_not_kept_and_never_replay_a_capture(st
 def test_every_act_in_plain_words_is_an_operation() -> None:
     """Or an event that the service writes by itself."""
     own = {
+        "approvals.open",
         "codex.end",
         "get_computer_info",
         "get_operation_history",

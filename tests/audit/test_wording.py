@@ -3,15 +3,18 @@
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 
 from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.approvals.terminal import shown
-from computer_linker.audit.wording import described
+from computer_linker.audit.wording import approval_phrase, described
 from computer_linker.cli.approval_text import format_request
 from computer_linker.cli.history_table import group_rows
 from support.pair import events_of
 from support.road import LOCAL, OWNER, Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -84,3 +87,35 @@ async def test_an_undo_names_the_file_it_put_back(tmp_path: Path) -> None:
     short = [made["operationId"][-7:] for made in (first, second)]
     assert f"took back the change of notes.txt ({short[0]})" in rows
     assert any(row.endswith(f" and 2 more ({short[1]})") and ".txt" in row for row in rows), rows
+
+
+async def test_a_request_whose_client_left_was_withdrawn(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as road:
+        (road.root / "y.txt").write_text("kept")
+        async with road.app.services.use(Approvals).attached("tests", silent), anyio.create_task_group() as group:
+            group.start_soon(road.call, "file.delete", "y.txt")
+            await until(road.app.services.use(Approvals).waiting)
+            group.cancel_scope.cancel()
+        [left] = await events_of(road, "file.delete")
+        assert described(left)[3:5] == ("tried to delete y.txt", "withdrawn")  # type: ignore[arg-type]
+        assert (road.root / "y.txt").read_text() == "kept" and not road.app.services.use(Approvals).waiting()
+
+
+async def test_a_no_of_the_clients_own_dialog_is_not_the_owners(tmp_path: Path) -> None:
+    async def own_dialog(_: ApprovalRequest) -> Answer | None:
+        return "no"
+
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as road:
+        wire = {"scope": "app", "op": "file.mkdir", "target": "made"}
+        reply = await road.app.dispatcher.call_wire(wire, LOCAL, ask=own_dialog)
+        [made], [answer] = await events_of(road, "file.mkdir"), await events_of(road, "approvals.deny")
+    assert reply.envelope["error"]["message"] == "The client's own dialog said no to file.mkdir."
+    assert described(made)[3:5] == ("tried to make the folder made", "refused by its own dialog")  # type: ignore[arg-type]
+    assert approval_phrase(made) == "refused by its own dialog (dialog, once)"  # type: ignore[arg-type]
+    assert described(answer).what.startswith("refused in its own dialog ")  # type: ignore[arg-type]
+    assert not (road.root / "made").exists()
+
+
+async def silent(_: ApprovalRequest) -> Answer | None:
+    await anyio.sleep_forever()
+    return None

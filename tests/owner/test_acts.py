@@ -4,12 +4,14 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from computer_linker import owner
+from computer_linker.audit.wording import described
 from computer_linker.model.effect import Effect
+from computer_linker.model.history import HistoryEvent
 from computer_linker.registry.catalog import collect
 from support.events import owners_history
 from support.oauth import Browser, tokens
@@ -17,7 +19,7 @@ from support.road import folder_scope
 from support.service import PROGRAM, TOKEN, Service, environment, serving
 
 TRIED = {
-    "approvals.allow", "approvals.allow_client", "approvals.deny", "approvals.disallow_client", "approvals.phone",
+    "approvals.allow", "approvals.allow_client", "approvals.close", "approvals.deny", "approvals.disallow_client", "approvals.phone",
     "approvals.push", "approvals.revoke", "approvals.unpush", "halt", "resume", "history.prune",
     "process.stop", "proof.attach", "proof.capture", "sessions.revoke", "token.rotate", "undo", "stop",
 }  # fmt: skip
@@ -88,6 +90,7 @@ def test_answers(service: Service) -> None:
     assert denied["summary"]["asked"] == asked and "extent" not in denied["summary"]
     done(service, "approvals.revoke", "approvals", "revoke")
     done(service, "approvals.phone", "approvals", "phone", "--json")
+    done(service, "approvals.close", "approvals", "close")
 
 
 def test_an_answer_to_what_does_not_wait_is_refused_and_recorded(service: Service) -> None:
@@ -172,10 +175,8 @@ def test_questions_are_not_in_the_history(service: Service) -> None:
 def test_tokens_and_sessions_and_the_end(tmp_path: Path) -> None:
     with serving(tmp_path, token=TOKEN) as running:
         tokens(Browser(running.base))
-        assert done(running, "sessions.revoke", "sessions", "revoke", "--all")["summary"] == {
-            "sessions": 1,
-            "stopped": 0,
-        }
+        ended = done(running, "sessions.revoke", "sessions", "revoke", "--all")["summary"]
+        assert (ended["sessions"], ended["stopped"], ended["clients"]) == (1, 0, "Probe")
         done(running, "token.rotate", "token", "rotate")
         done(running, "stop", "stop", effect="unverifiable")
 
@@ -185,3 +186,18 @@ def test_no_act_of_these_groups_is_left_out() -> None:
     groups = {name.partition(".")[0] for name in TRIED}
     acts = {op.name for op in collect(owner).operations.values() if op.effect is not Effect.OBSERVE}
     assert {name for name in acts if name.partition(".")[0] in groups} == TRIED
+
+
+def test_rows_of_settings_and_answers_say_what_they_are_about(service: Service) -> None:
+    assert cli(service, "scope", "edit", "asks", "--policy", "confirm=maybe").returncode != 0
+    refused = described(cast(HistoryEvent, event_of(service, "scope.edit")))
+    assert refused.what == "tried to change the scope asks" and refused.outcome.startswith("refused: config.json")
+    assert "confirm" in refused.outcome
+    assert cli(service, "approvals", "deny", waiting(service)).returncode == 0
+    answer = described(cast(HistoryEvent, event_of(service, "approvals.deny")))
+    assert answer.what.startswith("denied the request file.write asked.txt in asks of ")
+    for mode in ("never", "all"):
+        assert cli(service, "scope", "edit", "asks", "--policy", f"confirm={mode}").returncode == 0
+    assert described(cast(HistoryEvent, event_of(service, "scope.edit"))).what == (
+        "changed the scope asks: confirm never -> all"
+    )

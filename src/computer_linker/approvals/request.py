@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from computer_linker.audit.command_line import command_preview
 from computer_linker.errors import (
     ConfirmRequired,
     Conflict,
@@ -148,12 +149,13 @@ class NeedsInput(Exception):
 
 
 class Denied(DeniedByPerson):
-    """A person denied the request."""
+    """A person denied the request, or the client's own dialog did, which no owner may have seen."""
 
     def __init__(self, asked: ApprovalRequest) -> None:
         given = asked.answered
         by = {} if given is None else {"by": given.by, "way": given.way}
-        super().__init__(f"A person said no to {asked.op}.", approvalId=asked.id, answer="no", **by)
+        who = "The client's own dialog" if given is not None and given.way == "dialog" else "A person"
+        super().__init__(f"{who} said no to {asked.op}.", approvalId=asked.id, answer="no", **by)
         self.approval = given
 
 
@@ -218,4 +220,10 @@ def no_answer(asked: ApprovalRequest) -> NoAnswer:
 def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]:
     """The facts in an answer's event: its channel, and the request it is about."""
     request = {"asked": asked.id, "operation": asked.op, "inScope": asked.scope, "digest": asked.digest}
+    request["asker"] = asked.client or asked.principal
+    seen = asked.about or Preview(())
+    if seen.argv:
+        request["command"] = command_preview(seen.argv)
+    elif seen.paths:
+        request["path"] = seen.paths[0]
     return {"way": way, **request, **({} if answer == "no" else {"extent": "once" if answer == "yes" else answer})}

@@ -65,11 +65,22 @@ class PushAddress(Model):
     content: bool
 
 
+class OpenedPage(Model):
+    """An approval page that a browser has open: it can answer for the owner."""
+
+    id: str
+    address: Annotated[str, Field(description="Where the browser is.")]
+    link: Annotated[str, Field(description="What its link came from: `phone`, or the id of an announcing address.")]
+    opened_at: str
+    last_seen_at: str
+
+
 class Listed(Model):
     waiting: list[WaitingRequest]
     standing: list[StandingApproval] = []
     clients: Annotated[list[str], Field(description="Clients whose dialog may approve.")] = []
     push: Annotated[list[PushAddress], Field(description="Where requests are announced.")] = []
+    pages: Annotated[list[OpenedPage], Field(description="Approval pages that are open in a browser.")] = []
 
 
 class TerminalApprovals:

@@ -61,7 +61,7 @@ _PROGRAMS = {
     r"(?:aws)": r"(?:--secret-string\s+|aws_secret_access_key\s+)",
 }
 _TAKES = [
-    re.compile(rf"((?:^|[\s/;&|(])(?:{program})\b(?:[^\n;|]*?)\s{option})({_WORD})")
+    re.compile(rf"((?:^|[\s/;&|('\"])(?:{program})\b(?:[^\n;|]*?)\s{option})({_WORD})")
     for program, option in _PROGRAMS.items()
 ]
 _TAKEN_LAST = (
@@ -71,7 +71,7 @@ _TAKEN_LAST = (
     r"|bw unlock|AUTH|(?:user|owner|input)_pw"
     r"|consul kv put \S*pass\S*|mc alias set \S+ \S+ \S+|net use \S+ \S+"
 )
-_LAST = re.compile(rf"((?:^|[\s;&|])(?:{_TAKEN_LAST})\s+)({_WORD})")
+_LAST = re.compile(rf"((?:^|[\s;&|'\"])(?:{_TAKEN_LAST})\s+)({_WORD})")
 _LOGINS = (
     re.compile(rf"((?:^|\s)(?:-u|--user|-a|--auth)\s*'?\"?[^\s:,]{{1,80}}[:,])({_WORD})"),
     re.compile(rf"((?:^|\s)-U\s+[^\s%]{{1,80}}%)({_WORD})"),

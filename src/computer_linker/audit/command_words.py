@@ -5,6 +5,7 @@ A secret that is a plain word is not seen.
 """
 
 import re
+import shlex
 
 from computer_linker.audit.masks import MASK
 
@@ -35,7 +36,13 @@ _CODE = re.compile(
     r"((?:'[^']*'|\"[^\"]*\"|[^\s'\"])+)"
 )
 _EXPECT = re.compile(r"((?:^|[\s/;&|(])expect\s(?:[^\n;|]*?\s)?-c\s+)((?:'[^']*'|\"[^\"]*\"|[^\s'\"])+)")
-_HARMLESS_CODE = re.compile(r"[^'\"=`]*\Z")
+_PIECE = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`[^`]*`|[^'\"`]+|['\"`]", re.DOTALL)
+_STATEMENT = re.compile(r"[;\n]")
+_SECRET_NAME = re.compile(
+    r"(?i)pw|pass|secret|token|key|auth(?!or)|login|\bsign|cred|crypt|cookie|bearer|hmac|otp\b|\bpin\b|unlock|connect"
+)
+"""In a statement with such a name, every text is masked."""
+_REMEMBERED = 200
 _PARTS = re.compile(r"[-_.:=,/+(){}\[\]<>'\"`;|~?*\\@]+")
 _FILE = re.compile(r"['\"]?[\w.*?{},-]+\.[A-Za-z]\w{0,7}['\"]?\Z")
 _FIT = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[A-Za-z]?[a-z]*(?:[A-Z]{1,4}[a-z]{2,})+|[A-Z]+[a-z]?s?)\Z")
@@ -50,15 +57,25 @@ MAYBE_ODD = re.compile(r"[A-Za-z]\d|\d[A-Za-z]|[a-z][A-Z]|[A-Z]{2}[a-z]|[!#$%^&]
 
 
 def without_code(text: str) -> str:
-    """Mask programs that are given inline, except plain ones; what `expect` sends is always masked."""
+    """Mask what may be a secret in programs that are given inline; what `expect` sends is always masked."""
     text = _EXPECT.sub(rf"\1{MASK}", text)
-    return _CODE.sub(lambda found: found[1] + (found[2] if _is_plain(found[2]) else MASK), text)
+    return _CODE.sub(lambda found: found[1] + _readable(found[2]), text)
 
 
-def _is_plain(code: str) -> bool:
-    """True for code, with the quotes around it, that assigns nothing and has no text in it."""
-    inner = code[1:-1] if len(code) > 1 and code[0] == code[-1] and code[0] in "'\"" else code
-    return _HARMLESS_CODE.match(inner) is not None
+def _readable(word: str) -> str:
+    """The code of one word with its texts masked where a name beside them suggests a secret; in quotes, for reading."""
+    try:
+        [code] = shlex.split(word)
+    except ValueError:
+        return MASK
+    shown, names = [], ""
+    for piece in _PIECE.findall(code):
+        is_text = len(piece) > 1 and piece[0] in "'\"`"
+        shown.append(MASK if is_text and _SECRET_NAME.search(names) else piece)
+        names = (names + piece if is_text else _STATEMENT.split(names + piece)[-1])[-_REMEMBERED:]
+    code = "".join(shown)
+    mark = "'" if "'" not in code else '"'
+    return shlex.quote(code) if mark in code else f"{mark}{code}{mark}"
 
 
 def without_odd_words(text: str) -> str:

@@ -3,6 +3,7 @@
 import re
 from functools import lru_cache
 
+from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.masks import is_random, looks_secret
 from computer_linker.audit.secret import Key
 
@@ -89,7 +90,11 @@ def fact(name: str, text: str, key: Key) -> str:
         return text
     if name == "path":
         return path_preview(text, key)
-    return client_name(text, key) if name == "clients" else label(text, key)
+    if name in ("clients", "asker"):
+        return client_name(text, key)
+    if name in ("changed", "command"):
+        return reason(command_preview(text), key)
+    return label(text, key)
 
 
 def reason(text: str, key: Key) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from computer_linker.model.history import HistoryEvent
+from computer_linker.model.event import WITHDRAWN
+from computer_linker.model.history import HistoryApproval, HistoryEvent
 from computer_linker.policy.visible_text import client_label, principal_label
 
 SHORT = 7
@@ -11,9 +12,10 @@ SHORT = 7
 
 PHRASES = {
     "app.close": "closed the application", "app.focus": "focused the application", "app.list": "listed applications",
-    "app.open": "opened the application", "approvals.allow": "approved the request",
-    "approvals.allow_client": "let a client approve", "approvals.deny": "denied the request",
-    "approvals.disallow_client": "let a client approve no more", "approvals.phone": "paired a phone",
+    "app.open": "opened the application", "approvals.allow": "approved",
+    "approvals.allow_client": "let a client approve", "approvals.close": "closed approval pages", "approvals.deny": "denied",
+    "approvals.disallow_client": "let a client approve no more", "approvals.open": "opened the approval page",
+    "approvals.phone": "made a link to the approval page",
     "approvals.revoke": "ended standing approvals", "artifact.attach": "kept as evidence",
     "artifact.capture": "kept a picture", "artifact.ingest": "kept evidence", "artifact.list": "listed evidence",
     "artifact.read": "read evidence", "backend.status": "looked at the backends", "batch.run": "ran a batch",
@@ -102,11 +104,13 @@ _REASONS = {
     "path_out_of_scope": "outside the scope",
     "permission_denied": "not allowed",
     "paused": "clients are paused",
+    "stopped": "stopped by the owner",
     "grant": "not granted to this client",
     "unknown_token": "wrong credential",
 }
 _EFFECTS = {"partial": "partly done", "unverifiable": "done, not verified", "suspected_noop": "no effect seen"}
-_DIGESTS = ("digest", "key_sha256", "hub_sha256")
+_UNSHOWN = ("digest", "key_sha256", "hub_sha256", "changed")
+"""Facts that only `history show` has: digests, and what a change of the config repeats."""
 _MAX_FACT = 80
 _ULID = 26
 
@@ -163,6 +167,8 @@ def what(event: HistoryEvent) -> str:
         act = "sent a request that cannot be read"
     elif op.startswith("["):
         act = "asked for an unknown operation"
+    elif event["summary"].get("way") == "dialog":
+        act = f"{'refused' if op == 'approvals.deny' else 'approved'} in its own dialog"
     first, space, rest = act.partition(" ")
     if _did_not_happen(event) and first in _TO:
         act = f"tried to {_TO[first]}{space}{rest}"
@@ -189,9 +195,11 @@ def outcome(event: HistoryEvent) -> str:
             return "refused: it needs your yes"
         case "failed" if code in _UNASKED or _is_no(event):
             given = event["approval"]
-            return f"denied by {given['by']}" if given is not None else _plain(code or "denied")
+            return _plain(code or "denied") if given is None else _denied(given)
+        case "failed" if event["reason"] == WITHDRAWN:
+            return WITHDRAWN
         case "failed":
-            return f"failed: {_plain(code or 'error')}"
+            return f"failed: {event['reason'] or _plain(code or 'error')}"
     return event["outcome"]
 
 
@@ -212,8 +220,14 @@ def approval_phrase(event: HistoryEvent) -> str | None:
     given = event["approval"]
     if given is None:
         return None
-    verb = "approved" if given["said"] == "yes" else "denied"
-    return f"{verb} by {given['by']} ({given['way']}, {given['extent']})"
+    if given["said"] == "no":
+        return f"{_denied(given)} ({given['way']}, {given['extent']})"
+    return f"approved by {given['by']} ({given['way']}, {given['extent']})"
+
+
+def _denied(given: HistoryApproval) -> str:
+    """Who said no. A client's dialog is the client's: the owner may not have seen it."""
+    return "refused by its own dialog" if given["way"] == "dialog" else f"denied by {given['by']}"
 
 
 def _ended(event: HistoryEvent) -> str:
@@ -231,7 +245,7 @@ def _ended(event: HistoryEvent) -> str:
 
 def _did_not_happen(event: HistoryEvent) -> bool:
     """Whether it was refused, or failed before it had an effect. A batch may have run steps before the one that failed."""
-    if event["outcome"] == "refused" or event["errorCode"] in _UNASKED:
+    if event["outcome"] == "refused" or event["errorCode"] in _UNASKED or event["reason"] == WITHDRAWN:
         return True
     is_open = event["errorCode"] in _MAYBE_BEGUN or event["effect"] is not None or event["op"] == "batch.run"
     return event["outcome"] == "failed" and not is_open
@@ -288,11 +302,18 @@ def _short(operation: object) -> str:
     return short_id(text) if len(text) == _ULID else text[:_MAX_FACT]
 
 
+def _changed(summary: Mapping[str, object]) -> str:
+    """`app: confirm all -> never`: the fields of the config that were changed; before a change, the scope."""
+    return str(summary.get("changed") or summary.get("scope") or summary.get("setting") or "")
+
+
 _OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {
     "call.stop": _stopped,
+    "config.set": _changed,
     "codex.end": lambda summary: str(summary.get("sessionId") or ""),
     "file.undo": _undone,
     "network.connect": _host,
+    "scope.edit": _changed,
     "sessions.revoke": _ended_sessions,
     "undo": _undone,
 }
@@ -302,12 +323,21 @@ _OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {
 def _facts(summary: Mapping[str, object]) -> str:
     """What an owner's act was about: the request that was answered, or the scope and every other fact but masked ones."""
     facts = {name: str(value)[:_MAX_FACT] for name, value in summary.items() if value is not None}
+    if "requests" in facts and "asker" in facts:
+        return f"{facts['requests']} requests of {facts['asker']}"
     if "operation" in facts and "inScope" in facts:
-        extent = facts.get("extent", "once")
-        return f"{facts['operation']} in {facts['inScope']}{'' if extent == 'once' else f' ({extent})'}"
+        return f"the request {_answered(facts)}"
     scope = facts.pop("scope", "")
-    rest = [f"{name}={v}" for name, v in facts.items() if name not in _DIGESTS and not v.startswith("[")]
+    rest = [f"{name}={v}" for name, v in facts.items() if name not in _UNSHOWN and not v.startswith("[")]
     return " ".join([scope, *rest]).strip()
+
+
+def _answered(facts: Mapping[str, str]) -> str:
+    """`file.write c.txt in app of editor/1 (shape)`: the request that an answer was about."""
+    about, asker = facts.get("command") or facts.get("path"), facts.get("asker")
+    parts = [facts["operation"], about, f"in {facts['inScope']}", asker and f"of {asker}"]
+    extent = facts.get("extent", "once")
+    return " ".join(part for part in (*parts, "" if extent == "once" else f"({extent})") if part)
 
 
 def _plain(word: str) -> str:

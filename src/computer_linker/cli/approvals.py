@@ -83,6 +83,9 @@ def _decide(item: "WaitingRequest", deadline: float) -> None:
             case ["n"]:
                 ask(approvals_deny, DenyInput(asked=item.id), Refused)
                 note("Refused.")
+            case ["a"]:
+                refused = ask(approvals_deny, DenyInput(client=item.client or item.principal), Refused)
+                note(f"Refused {refused.requests} of {refused.client}.")
             case _:
                 note("Skipped; it still waits.")
     except CliError as error:
@@ -92,12 +95,13 @@ def _decide(item: "WaitingRequest", deadline: float) -> None:
 def _answer(item: "WaitingRequest", deadline: float, is_gone: Callable[[], bool]) -> str | None:
     """Show what each answer covers, and read one."""
     offered = {key: choice for key, answer in _KEYS.items() for choice in item.choices if choice.answer == answer}
-    keys = ["y", *offered, "n"] if item.can_be_allowed else ["n"]
+    keys = ["y", *offered, "n", "a"] if item.can_be_allowed else ["n", "a"]
     if item.can_be_allowed:
         say("  y  once: this request, exactly as it is shown")
     for key, choice in offered.items():
         _say_wrapped(f"  {key}  for 60 minutes ({key} 10: for 10, {key} 0: until revoked): {choice.text}")
     say("  n  no")
+    say("  a  no, and no to every other request of this client that waits now")
     return ask_until(f"Allow? [{'/'.join(keys)}]", deadline, is_gone)
 
 
@@ -172,6 +176,11 @@ def _list(as_json: AsJson = False) -> None:
     for address in listed.push:
         what = "with" if address.content else "without"
         say(f"announced at {address.host} ({address.kind}), {what} what they are; {address.id}")
+    for page in listed.pages:
+        say(
+            f"an approval page is open at {page.address} since {page.opened_at}, last seen {page.last_seen_at}; to close it: "
+            f"computer-linker approvals close {page.id}"
+        )
 
 
 def _show(item: "WaitingRequest") -> None:

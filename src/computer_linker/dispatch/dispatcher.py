@@ -24,7 +24,15 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.batches import NewContext, about_steps, ask_once, in_a_batch, is_as_shown
 from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues
-from computer_linker.dispatch.events import answer_of, config_refusal, head_of, mark_failed, name_object, new_event
+from computer_linker.dispatch.events import (
+    answer_of,
+    head_of,
+    mark_failed,
+    mark_left,
+    name_object,
+    name_scope,
+    new_event,
+)
 from computer_linker.dispatch.intent import Intent, run_after_intent
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.pause import HALTED_NAME, Pause
@@ -32,7 +40,6 @@ from computer_linker.dispatch.person import PersonWatch
 from computer_linker.dispatch.race_guard import hold_to, hold_to_policy
 from computer_linker.errors import (
     Aborted,
-    ConfigInvalid,
     ConfirmRequired,
     ExecutionFailed,
     InvalidRequest,
@@ -117,8 +124,6 @@ class Dispatcher:
             answer = await work()
         except LinkError as error:
             return await self._failed(event, started, error)
-        except ConfigInvalid as error:
-            return await self._failed(event, started, config_refusal(error))
         except Exception:
             log.exception("%s %s failed", name, event.operation_id)
             return await self._failed(event, started, ExecutionFailed(_INSIDE))
@@ -191,8 +196,6 @@ class Dispatcher:
         except LinkError as error:
             name_object(event, self.catalog.by_name.get(call.op), call)
             return await self._failed(event, started, error)
-        except ConfigInvalid as error:
-            return await self._failed(event, started, config_refusal(error))
         except (anyio.get_cancelled_exc_class(), NeedsInput) as left:
             await self._left(event, started, ConfirmRequired if isinstance(left, NeedsInput) else Aborted)
             raise
@@ -217,6 +220,7 @@ class Dispatcher:
             event.reason = verdict.reason
         refuse(verdict, op)
         call, arguments = read_arguments(op, call)
+        name_scope(event, arguments)
         if type(call.target) is str:
             event.target = call.target
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
@@ -364,8 +368,7 @@ class Dispatcher:
         return Reply({**head_of(event), "error": error_object(error)})
 
     async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
-        event.ok = False
-        event.error_code = how.code
+        mark_left(event, self.catalog.by_name.get(event.op), how)
         await self._close_failure(event, started)
 
     async def _close_effect(self, ctx: Context, event: Event, started: float) -> None:

@@ -1,6 +1,7 @@
 """Events of the dispatcher: the start of one operation, and the fields of a failure."""
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -8,20 +9,24 @@ from typing import Any
 
 from computer_linker.approvals.request import Denied
 from computer_linker.audit.command_line import command_preview
+from computer_linker.dispatch.pause import STOPPED
 from computer_linker.errors import (
+    Aborted,
     ConfigInvalid,
     ConfirmRequired,
     DeniedByPerson,
-    ExecutionFailed,
     InvalidRequest,
     LinkError,
     NoAnswer,
 )
+from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, error_object
-from computer_linker.model.event import Event
+from computer_linker.model.event import WITHDRAWN, Event
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
 from computer_linker.registry.operation import Operation
+
+_REFUSALS = ("permission_denied", "path_out_of_scope", "paused")
 
 
 def new_event(scope: str, op: str, principal: Principal, parent: str | None) -> Event:
@@ -86,9 +91,30 @@ def mark_failed(event: Event, error: LinkError) -> None:
         # Denied, not answered in time, and no approver available are three different outcomes, each with its code.
         event.decision, event.reason = "ask", error.message
         event.approval = error.approval if isinstance(error, Denied) else None
-    elif event.decision in ("allow", "ask") and error.code in ("permission_denied", "path_out_of_scope", "paused"):
+    elif isinstance(error, ConfigInvalid):
+        # A change of the config that is not valid is refused whole.
+        event.decision, event.reason = "deny", error.message
+    elif event.decision in ("allow", "ask") and (error.code in _REFUSALS or error.details.get("rule") == STOPPED):
         event.decision = "deny"
         event.reason = str(error.details.get("rule") or error.code)
+    elif event.reason is None and not event.scope and event.principal.startswith("cli:"):
+        # An act of the owner that failed: no client reads its event, and the owner should see why.
+        event.reason = error.message
+
+
+def name_scope(event: Event, arguments: Mapping[str, object]) -> None:
+    """Record which scope an act of the owner is about, before it can fail."""
+    scope = getattr(arguments.get("input"), "scope", None)
+    if not event.scope and isinstance(scope, str):
+        event.summary["scope"] = scope
+
+
+def mark_left(event: Event, op: Operation | None, error: type[LinkError]) -> None:
+    """Record that the caller left: before anything began, while a person was asked or it was queued, it was withdrawn."""
+    event.ok, event.error_code = False, error.code
+    is_asked = event.decision == "ask" and event.approval is None
+    if error is Aborted and op is not None and not event.intended and (is_asked or op.effect is not Effect.OBSERVE):
+        event.reason = WITHDRAWN
 
 
 def name_object(event: Event, op: Operation | None, call: Call) -> None:
@@ -101,8 +127,3 @@ def name_object(event: Event, op: Operation | None, call: Call) -> None:
     if op.runs is not None:
         with suppress(InvalidRequest):
             event.command_preview = command_preview(op.runs(op.parse(call.target, call.input, call.options)["input"]))
-
-
-def config_refusal(error: ConfigInvalid) -> LinkError:
-    """Return the refusal while the config is not valid."""
-    return ExecutionFailed(f"Nothing runs while the config is not valid: {error.message}.", hint=error.hint)

@@ -75,6 +75,10 @@ class Pause:
         )
 
 
+STOPPED = "stopped"
+"""Rule of a call that the owner stopped before anything began."""
+
+
 def stopped_by_pause(*, has_begun: bool) -> LinkError:
     """The failure of a call that the owner stopped with a pause."""
     if not has_begun:
@@ -88,9 +92,11 @@ def stopped_by_pause(*, has_begun: bool) -> LinkError:
 
 def stopped_alone(*, has_begun: bool) -> LinkError:
     """The failure of a call that the owner stopped by itself."""
-    looked = "Look at what it did before you repeat it." if has_begun else "Nothing was done."
+    if not has_begun:
+        return Aborted("The owner of this computer has stopped this call. Nothing was done.", rule=STOPPED)
     return Aborted(
-        f"The owner of this computer has stopped this call. {looked}", effect="unverifiable" if has_begun else None
+        "The owner of this computer has stopped this call. Look at what it did before you repeat it.",
+        effect="unverifiable",
     )
 
 

@@ -11,6 +11,10 @@ Extent = Literal["once", "same", "shape"]
 """What a yes covers: this call, this exact request again, or requests of its shape."""
 
 
+WITHDRAWN = "withdrawn"
+"""Reason of an event that ended before anything began: its caller left, or it was stopped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Approval:
     """A person's answer to the request of an event."""

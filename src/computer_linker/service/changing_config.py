@@ -41,13 +41,14 @@ async def change_config(ctx: Context, edit: Edit) -> Config:
     """Change config.json by `edit`, which works in place. Raises ConfigInvalid, having changed nothing."""
     home = ctx.services.home
 
-    def change() -> tuple[Config, bool]:
+    def change() -> tuple[Config, bool, list[str]]:
         stored = change_recorded(home, ctx.operation_id, edit)
-        return stored, load(home) == stored
+        return stored, load(home) == stored, changed_lines(home, ctx.operation_id)
 
     # Another process may hold the config's lock.
-    stored, is_there = await to_thread.run_sync(change)
+    stored, is_there, lines = await to_thread.run_sync(change)
     ctx.effect = "confirmed" if is_there else "partial"
+    ctx.note(changed="; ".join(lines) or None)
     return stored
 
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from computer_linker.undo.journal import UndoJournal
@@ -169,3 +170,44 @@ async def test_what_is_too_large_to_keep_says_so(tmp_path: Path) -> None:
         assert "undoable: false" in envelope["warnings"][0] and envelope["effect"] == "confirmed"
         assert list(road.root.iterdir()) == []
         assert await road.code("file.undo", input={"operationId": envelope["operationId"]}) == "not_found"
+
+
+@pytest.mark.parametrize("append", [False, True])
+@pytest.mark.parametrize("place", ["a.txt", "new.txt", "n/e/w.txt"])
+async def test_two_writes_at_the_same_moment_are_taken_back_one_by_one(road: Road, place: str, append: bool) -> None:
+    furnish(road.root)
+    before, answers = picture(road.root), dict[str, dict[str, Any]]()
+
+    async def write(content: str) -> None:
+        options = {"createParents": True, "append": append}
+        answers[content] = await road.call("file.write", place, input={"content": content}, options=options)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write, "first")
+        group.start_soon(write, "second")
+    start = before[place][0].decode() if place == "a.txt" and append else ""
+    older, newer = ("first", "second") if (road.root / place).read_text().endswith("second") else ("second", "first")
+    assert (road.root / place).read_text() == (f"{start}{older}{newer}" if append else newer)
+    assert [answers[one]["data"]["created"] for one in (older, newer)] == [place != "a.txt", False]
+    await road.data("file.undo", input={"operationId": answers[newer]["operationId"]})
+    assert (road.root / place).read_text() == start + older
+    await road.data("file.undo", input={"operationId": answers[older]["operationId"]})
+    assert picture(road.root) == before
+
+
+async def test_a_write_beside_a_series_of_changes_loses_nothing(road: Road) -> None:
+    furnish(road.root)
+    for _ in range(5):
+        before = picture(road.root)
+        done: list[dict[str, Any]] = []
+
+        async def call(op: str, target: str | None, content: dict[str, Any], done: list[dict[str, Any]]) -> None:
+            done.append(await road.call(op, target, input=content))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call, "file.patch", None, {"diff": DIFF}, done)
+            group.start_soon(call, "file.write", "n.txt", {"content": "x"}, done)
+            group.start_soon(call, "file.write", "a.txt", {"content": "y"}, done)
+        for one in reversed([one for one in done if one["ok"]]):
+            await road.data("file.undo", input={"operationId": one["operationId"]})
+        assert picture(road.root) == before

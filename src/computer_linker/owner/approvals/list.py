@@ -25,7 +25,11 @@ class ListInput(Model):
 )
 async def approvals_list(ctx: Context, input: ListInput = ListInput()) -> Listed:
     """What waits for an answer now."""
+    from computer_linker.transports.http.approval_page import ApprovalPage
+
     terminals = ctx.use(TerminalApprovals)
     if input.stays:
         terminals.stay()
-    return await (terminals.waiting() if input.known is None else terminals.changed(set(input.known)))
+    listed = await (terminals.waiting() if input.known is None else terminals.changed(set(input.known)))
+    page = ctx.services.peek(ApprovalPage)
+    return listed if page is None else listed.model_copy(update={"pages": page.opened()})

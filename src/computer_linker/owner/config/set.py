@@ -40,6 +40,6 @@ async def config_set(ctx: Context, input: SetInput) -> SettingChanged:
     def edit(document: dict[str, Any]) -> None:
         document[input.name] = given
 
-    await change_config(ctx, edit)
     ctx.note(setting=input.name)
+    await change_config(ctx, edit)
     return SettingChanged(name=input.name, after_restart=input.name in ("host", "port"))

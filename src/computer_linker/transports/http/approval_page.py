@@ -6,6 +6,7 @@ import json
 import secrets
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Self
 from urllib.parse import parse_qs
 
@@ -13,7 +14,7 @@ import anyio
 
 from computer_linker.approvals.approvals import Answerer, Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
-from computer_linker.approvals.terminal import TerminalApprovals
+from computer_linker.approvals.terminal import OpenedPage, TerminalApprovals
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.ids import new_handle
@@ -61,6 +62,10 @@ class _Phone:
     opened: float
     seen: float
 
+    @property
+    def principal(self) -> Principal:
+        return Principal(f"page:{self.address}", "approver", self.name, self.name)
+
     def is_open(self, now: float) -> bool:
         return now - self.seen < _IDLE_S and now - self.opened < _WHOLE_S
 
@@ -98,6 +103,30 @@ class ApprovalPage:
         self._links = {known: link for known, link in self._links.items() if link[1] != source}
         self._phones = {known: phone for known, phone in self._phones.items() if phone.source != source}
 
+    def opened(self) -> list[OpenedPage]:
+        """The browsers that can answer now."""
+        now = time.monotonic()
+        return [
+            OpenedPage(
+                id=phone.name,
+                address=phone.address,
+                link=phone.source,
+                opened_at=_stamp(now - phone.opened),
+                last_seen_at=_stamp(now - phone.seen),
+            )
+            for phone in self._phones.values()
+            if phone.is_open(now)
+        ]
+
+    def close(self, name: str | None) -> int:
+        """End the browser of this name; without one all browsers and links. Returns how many browsers were ended."""
+        ended = [phone for phone in self.opened() if name in (None, phone.id)]
+        gone = {phone.id for phone in ended}
+        self._phones = {known: phone for known, phone in self._phones.items() if phone.name not in gone}
+        if name is None:
+            self._links = {}
+        return len(ended)
+
     async def serve(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         """Answer one request beneath /approve."""
         peer = (scope.get("client") or ("",))[0]
@@ -111,7 +140,7 @@ class ApprovalPage:
         if phone is None:
             await _answer(send, 403, closed_page())
         elif method == "POST" and path == PATH:
-            await self._take_answer(phone, peer, headers, receive, send)
+            await self._take_answer(phone, headers, receive, send)
         elif method == "GET":
             self._start_presence()
             await (self._state(send) if path == STATE_PATH else self._list(phone, send))
@@ -129,19 +158,24 @@ class ApprovalPage:
         await _answer(send, 200, json.dumps(waiting), [(b"content-type", b"application/json")])
 
     async def _admit(self, secret: str, method: str, peer: str, send: Send) -> None:
-        """Exchange a link for a cookie."""
+        """Exchange a link for a cookie, once that is recorded."""
         until, source = self._links.pop(_hash(secret), _NO_LINK) if method == "GET" else _NO_LINK
         now = time.monotonic()
         if now >= until:
             await _answer(send, 403, closed_page())
             return
         name = secrets.token_urlsafe(32)
-        self._phones = {known: phone for known, phone in self._phones.items() if phone.is_open(now)}
-        self._phones[_hash(name)] = _Phone(new_handle("phone"), secrets.token_urlsafe(24), peer, source, now, now)
+        phone = _Phone(new_handle("phone"), secrets.token_urlsafe(24), peer, source, now, now)
+        try:
+            await self._services.note("approvals.open", phone.principal, {"page": phone.name, "link": source})
+        except AuditUnavailable as error:
+            raise Refused(503, f"Opening this page cannot be recorded, so it stays closed. {error.message}") from error
+        self._phones = {known: one for known, one in self._phones.items() if one.is_open(now)}
+        self._phones[_hash(name)] = phone
         cookie = f"approve={name}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={int(_WHOLE_S)}"
         await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
 
-    async def _take_answer(self, phone: _Phone, peer: str, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _take_answer(self, phone: _Phone, headers: Headers, receive: Receive, send: Send) -> None:
         check_form_headers(headers)
         body = await read_body(receive)
         form = parse_qs(body[:_MAX_BODY].decode("utf-8", "replace"), max_num_fields=8)
@@ -157,9 +191,8 @@ class ApprovalPage:
                 400, "This request is too long for the page. Allow it at the computer: computer-linker approvals."
             )
         # An id with nothing pending changes nothing; the list page shows that.
-        who = Principal(f"page:{peer}", "approver", phone.name, phone.name)
         try:
-            await self._approvals.take(given.get("id", ""), answer, Answerer(who, "page"))
+            await self._approvals.take(given.get("id", ""), answer, Answerer(phone.principal, "page"))
         except InvalidRequest as error:
             raise Refused(400, error.message) from error
         except AuditUnavailable as error:
@@ -208,6 +241,10 @@ async def _answer(send: Send, status: int, html: str, more: list[tuple[bytes, by
     headers = [*given.items(), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _stamp(seconds_ago: float) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat(timespec="seconds")
 
 
 def _hash(secret: str) -> bytes:

@@ -107,6 +107,11 @@ class Batch:
     def results(self) -> list[Changed]:
         return [staged.result for staged in self.staged]
 
+    def refresh(self) -> None:
+        """Look again at what the changes replace. Nothing is changed yet."""
+        for change, staged in zip(self.changes, self.staged, strict=True):
+            self._at(change, staged.refresh)
+
     def commit(self) -> None:
         """Make the changes in order. When one fails, those before it are reverted and the error is raised."""
         for number, (change, staged) in enumerate(zip(self.changes, self.staged, strict=True)):

@@ -1,5 +1,6 @@
 """The files facet of this machine."""
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -51,6 +52,8 @@ class LocalFiles:
         self.opener = Opener(self.roots, by_kernel=by_kernel)
         self.memory = Memory()
         self._swept: set[tuple[int, int]] = set()
+        self._committing = asyncio.Lock()
+        """Held while several changes are made in a worker thread: no other change comes between."""
         self.room = Room()
 
     def protect(self, state: Path) -> None:
@@ -134,11 +137,16 @@ class LocalFiles:
         batch = await self._prepared(changes, keeper, beside)
         try:
             await gate()
+            while self._committing.locked():
+                async with self._committing:
+                    pass
+                await gate()
             if len(changes) == 1:
                 _commit(batch, keeper)
             else:
-                # Shielded from cancellation: once begun, all of it happens or none.
-                await anyio.to_thread.run_sync(_commit, batch, keeper)
+                async with self._committing:
+                    # Shielded from cancellation: once begun, all of it happens or none.
+                    await anyio.to_thread.run_sync(_commit, batch, keeper)
             if batch.is_unfinished:
                 await anyio.to_thread.run_sync(batch.finish)
             return batch.results
@@ -185,6 +193,7 @@ class LocalFiles:
 
 
 def _commit(batch: Batch, keeper: Keeper | None) -> None:
+    batch.refresh()
     if keeper is None:
         batch.commit()
         return

@@ -67,6 +67,9 @@ class Staged:
     def settle(self) -> None:
         """The slow part of preparing: syncing to disk."""
 
+    def refresh(self) -> None:
+        """Right before `commit`: look again at what the change replaces, where another one may have come first."""
+
     def commit(self) -> None:
         raise NotImplementedError
 
@@ -106,6 +109,17 @@ class Staged:
                 self.made.append((place.folder, name))
             else:
                 os.close(place.folder)
+            place.folder, place.missing = below, place.missing[1:]
+
+    def enter_made(self) -> None:
+        """Hold the folders that something else has created meanwhile."""
+        place = self.place
+        while place.missing:
+            try:
+                below = os.open(place.missing[0], HOLD | os.O_NOFOLLOW, dir_fd=place.folder)
+            except FileNotFoundError:
+                return
+            os.close(place.folder)
             place.folder, place.missing = below, place.missing[1:]
 
     def unmake(self) -> None:

@@ -67,6 +67,38 @@ class StagedWrite(Staged):
         self.temporary = self.named or temporary_name()
         self._note_steps()
 
+    def refresh(self) -> None:
+        """Replace what is there by now: an undo goes back to that, not to what was there when this was prepared."""
+        missing = self.place.missing
+        if self._is_conditional() or self.change.must_be_new:
+            return
+        self.enter_made()
+        if is_same(self.place, self.before) and self.place.missing == missing:
+            return
+        drop_kept(self.area.keeper, self.kept)
+        if self.old >= 0:
+            os.close(self.old)
+        is_copy = self.result.action == "copied"
+        self.kept, self.old, self.steps, self.result.action = None, -1, [], "created"
+        self._inspect()
+        self.result.action = "copied" if is_copy else self.result.action
+        if self.change.append:
+            self._fill_again()
+        self._copy_mode()
+        if self.old >= 0:
+            self.kept = keep_file(self.area.keeper, self.old, self.area.halted)
+        self._note_steps()
+
+    def _fill_again(self) -> None:
+        if not isinstance(self.change.content, bytes):
+            raise Conflict(
+                f"{self.change.path.shown} was changed by something else just now.", path=self.change.path.shown
+            )
+        os.ftruncate(self.new, 0)
+        os.lseek(self.new, 0, os.SEEK_SET)
+        self._fill()
+        os.fsync(self.new)
+
     def commit(self) -> None:
         self.make_missing()
         if self._is_conditional() and not is_same(self.place, self.before):
@@ -219,8 +251,9 @@ class StagedWrite(Staged):
 
     def _note_steps(self) -> None:
         path = self.place.path
-        above = path.parts[: len(path.parts) - 1 - len(self.place.missing)] if self.named else path.parts[:-1]
-        self.leave(RootedPath(path.root, (*above, self.temporary), path.rules, path.prefix))
+        if not self.leftovers:
+            above = path.parts[: len(path.parts) - 1 - len(self.place.missing)] if self.named else path.parts[:-1]
+            self.leave(RootedPath(path.root, (*above, self.temporary), path.rules, path.prefix))
         after = stat_of(os.fstat(self.new)).mark
         if self.before is None:
             self.steps = [removing(path, after), *self.unmaking_steps()]
