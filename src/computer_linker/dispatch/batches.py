@@ -39,11 +39,9 @@ class NewContext(Protocol):
     def __call__(self, *, op: Operation, scope: Scope, call: Call) -> Context: ...
 
 
-async def ask_once(
-    ctx: Context, op: Operation, call: Call, ask: Approver | None, steps: Sequence[Step], new_context: NewContext
-) -> Yes | None:
+async def ask_once(ctx: Context, op: Operation, call: Call, ask: Approver | None, steps: Sequence[Step]) -> Yes | None:
     """Ask a person about all steps before the first of them; None where no step needs it. Raises where the answer is no."""
-    about = await about_steps(ctx, steps, new_context)
+    about = await ctx.about_steps(ctx, steps)
     if about is None:
         return None
 

@@ -21,7 +21,7 @@ from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
-from computer_linker.dispatch.batches import NewContext, about_steps, ask_once, in_a_batch, is_as_shown
+from computer_linker.dispatch.batches import about_steps, ask_once, in_a_batch, is_as_shown
 from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import (
@@ -240,8 +240,7 @@ class Dispatcher:
             if yes.asked.about is not None:
                 hold_to(ctx, yes.asked, seen, preview)
         elif op.makes is not None:
-            steps = op.makes(ctx, **arguments)
-            yes = await ask_once(ctx, op, call, caller.ask, steps, self._looking(caller, event))
+            yes = await ask_once(ctx, op, call, caller.ask, op.makes(ctx, **arguments))
             if yes is not None:
                 event.decision, event.approval = "ask", yes.approval
                 self._hold(ctx, op, yes)
@@ -269,10 +268,6 @@ class Dispatcher:
         await self._close(event, started)
         return Reply({**envelope, "scope": call.scope}, reply.attachments)
 
-    def _looking(self, caller: Caller, event: Event) -> NewContext:
-        """Makes contexts in which steps are looked at, and nothing is recorded."""
-        return partial(self._context, caller=caller, event=replace(event, summary={}), intent=None)
-
     def _context(
         self, op: Operation, scope: Scope, caller: Caller, event: Event, intent: Intent | None, call: Call
     ) -> Context:
@@ -284,7 +279,8 @@ class Dispatcher:
             return await self.refuse(wire_call(inner), caller.principal, error, parent=event.operation_id)
 
         async def about_inner(ctx: Context, steps: Sequence[Step]) -> Preview | None:
-            return await about_steps(ctx, steps, self._looking(caller, event))
+            look = partial(self._context, caller=caller, event=replace(event, summary={}), intent=None)
+            return await about_steps(ctx, steps, look)
 
         return Context(
             operation_id=event.operation_id,
