@@ -176,7 +176,7 @@ def test_the_list_of_the_command_line_shows_all_of_it(service: Service) -> None:
     link.control("computer_operation", **LONG)
     link.close()
     run = [*PROGRAM, "approvals", "list"]
-    told = subprocess.run(run, env=environment(service.home), capture_output=True, text=True, timeout=60).stdout
+    told = subprocess.run(run, env=environment(service.home), capture_output=True, text=True, timeout=240).stdout
     assert HIDDEN in joined(told)
 
 
@@ -234,7 +234,7 @@ def test_the_page_takes_no_yes_for_what_is_too_long_for_it(service: Service) -> 
         "computer_operation", scope="app", op="file.write", target="a.txt", input={"content": "x" * 400_000}
     )["error"]["details"]["approvalId"]
     run = [*PROGRAM, "approvals", "phone", "--json"]
-    made = subprocess.run(run, env=environment(service.home), capture_output=True, text=True, timeout=60)
+    made = subprocess.run(run, env=environment(service.home), capture_output=True, text=True, timeout=240)
     assert link.send("GET", "/approve/" + json.loads(made.stdout)["url"].rpartition("/")[2])[0] == 303
     cookie = link.headers["set-cookie"].partition(";")[0]
     page = link.send("GET", "/approve", headers={"cookie": cookie})[1].decode()

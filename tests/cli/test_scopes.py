@@ -233,7 +233,7 @@ def test_a_no_at_the_terminal_exposes_nothing(run: Run, tmp_path: Path) -> None:
         os.write(person, b"n\n")
         done = subprocess.run(
             [*PROGRAM, "scope", "add", str(tmp_path / "person")], env=environment(tmp_path / "state"),
-            stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, timeout=60, check=False,
+            stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, timeout=240, check=False,
         )  # fmt: skip
     finally:
         os.close(terminal)

@@ -270,7 +270,7 @@ def test_a_call_that_does_not_run_is_not_stopped_and_the_attempt_is_recorded(ser
     assert answer is not None and answer["error"]["code"] == "not_found"
     listed = subprocess.run(
         [*PROGRAM, "history", "--json", "--query", "op:call.stop"], env=environment(service.home), capture_output=True,
-        text=True, timeout=60, check=True,
+        text=True, timeout=240, check=True,
     )  # fmt: skip
     assert [event["ok"] for event in json.loads(listed.stdout)["events"]][:1] == [False]
 
@@ -395,7 +395,7 @@ def _cpu_ticks(pid: int) -> int:
 def test_without_a_terminal_it_says_what_else_there_is(service: Service) -> None:
     done = subprocess.run(
         [*PROGRAM, "watch"], env=environment(service.home), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 1 and "hint: computer-linker history --follow" in done.stderr
 
