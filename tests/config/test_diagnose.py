@@ -71,6 +71,19 @@ def test_every_finding_has_a_remedy(home: Path, tmp_path: Path) -> None:
     assert found[0].severity == "error"
 
 
+@pytest.mark.parametrize(("inner", "sentence"), [
+    (("fs:read",), "Scope in lies inside scope out: its folder is read-only through out too."),
+    (("fs:read", "fs:write"), "Scope in lies inside scope out: clients can change its folder, though out around it is read-only."),
+])  # fmt: skip
+def test_of_two_scopes_the_narrower_one_is_named(
+    home: Path, tmp_path: Path, inner: tuple[str, ...], sentence: str
+) -> None:
+    outer = ("fs:read",) if "fs:write" in inner else ("fs:read", "fs:write")
+    (tmp_path / "a").mkdir()
+    configure(home, scope(tmp_path / "a" / "b", "in", inner), scope(tmp_path / "a", "out", outer))
+    assert [one.message for one in diagnose(load(home), home)] == [sentence]
+
+
 def test_an_open_address_without_a_token_is_an_error(home: Path, tmp_path: Path) -> None:
     configure(home, scope(tmp_path / "root"), host="0.0.0.0", ownerToken=None)
     assert ("error", "no_owner_token") in codes(home)

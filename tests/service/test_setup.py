@@ -99,3 +99,11 @@ def test_the_set_up_of_clients_keeps_the_token_to_itself(home: Path, folder: Pat
     token = config.owner_token or ""
     assert token not in client_lines(config, home, None).model_dump_json()
     assert token in client_lines(config, home, None, show_token=True).model_dump_json()
+
+
+def test_codex_is_on_the_list_only_where_it_was_asked_for(home: Path, folder: Path) -> None:
+    listed = set_up(home, SetupChoices(folder, shell=True)).config.scopes[0].policy
+    assert listed.allow_shell and listed.allowed_commands is not None
+    assert not {"codex *", "claude *", "agent-browser *"} & set(map(str, listed.allowed_commands))
+    again = set_up(home, SetupChoices(folder, codex=True)).config.scopes[0].policy
+    assert again.allowed_commands == [*listed.allowed_commands, "codex *"]
