@@ -24,7 +24,15 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.batches import ask_once, in_a_batch, is_as_shown
 from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues
-from computer_linker.dispatch.events import head_of, mark_failed, mark_left, name_object, name_scope, new_event
+from computer_linker.dispatch.events import (
+    head_of,
+    mark_failed,
+    mark_left,
+    name_object,
+    name_scope,
+    new_event,
+    unpaused,
+)
 from computer_linker.dispatch.intent import Intent, run_after_intent
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.pause import HALTED_NAME, Pause
@@ -188,7 +196,9 @@ class Dispatcher:
         except LinkError as error:
             return await self._failed(event, started, error)
         except (anyio.get_cancelled_exc_class(), NeedsInput) as left:
-            await self._left(event, started, ConfirmRequired if isinstance(left, NeedsInput) else Aborted)
+            how = ConfirmRequired if isinstance(left, NeedsInput) else Aborted
+            mark_left(event, self.catalog.by_name.get(event.op), how)
+            await self._close_failure(event, started)
             raise
         except Exception:
             log.exception("operation %s %s failed", event.operation_id, call.op)
@@ -198,7 +208,7 @@ class Dispatcher:
 
     async def _run(self, call: Call, caller: Caller, event: Event, started: float) -> Reply:
         principal = caller.principal
-        self.pause.check(principal)
+        unpaused(self.pause, principal, event, self.catalog.by_name.get(call.op), call)
         if self.routes is not None and "/" in call.scope and principal.grants is None:
             return await self._forward(self.routes, call, caller, event, started)
         scope = find_scope(self.services.current_config, call.scope, principal)
@@ -250,8 +260,7 @@ class Dispatcher:
             intent = Intent(self.audit, event)
             intent.record()
             await intent.durable()
-        there = replace(call, scope=scope)
-        reply = await routes.call(computer, there, caller.report)
+        reply = await routes.call(computer, replace(call, scope=scope), caller.report)
         envelope = reply.envelope
         event.ok = reply.ok
         event.effect = envelope.get("effect")
@@ -357,10 +366,6 @@ class Dispatcher:
         if isinstance(error, InvalidRequest) and op is not None:
             error.details["signature"] = signature(op)
         return Reply({**head_of(event), "error": error_object(error)})
-
-    async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
-        mark_left(event, self.catalog.by_name.get(event.op), how)
-        await self._close_failure(event, started)
 
     async def _close_effect(self, ctx: Context, event: Event, started: float) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from computer_linker.approvals.request import Denied
 from computer_linker.audit.command_line import command_preview
-from computer_linker.dispatch.pause import STOPPED
+from computer_linker.dispatch.pause import STOPPED, Pause
 from computer_linker.errors import (
     Aborted,
     ConfigInvalid,
@@ -18,6 +18,7 @@ from computer_linker.errors import (
     InvalidRequest,
     LinkError,
     NoAnswer,
+    Paused,
 )
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
@@ -88,6 +89,16 @@ def mark_failed(event: Event, error: LinkError) -> None:
     elif event.reason is None and not event.scope and event.principal.startswith("cli:"):
         # An act of the owner that failed: no client reads its event, and the owner should see why.
         event.reason = error.message
+
+
+def unpaused(pause: Pause, principal: Principal, event: Event, op: Operation | None, call: Call) -> None:
+    """Refuse a client's call while clients are paused; the event names what it was about."""
+    try:
+        pause.check(principal)
+    except Paused:
+        if op is not None:
+            name_object(event, op, call)
+        raise
 
 
 def name_scope(event: Event, arguments: Mapping[str, object]) -> None:
