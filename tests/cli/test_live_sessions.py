@@ -15,6 +15,7 @@ from computer_linker import home as places
 from computer_linker.audit.wording import what
 from computer_linker.policy.visible_text import client_label
 from computer_linker.serve.owner_calls import OwnerCalls
+from support.commands import command
 from support.events import owners_history
 from support.lines import Lines, stdio, stream
 from support.oauth import CALLBACK, Browser, pkce, query, tokens
@@ -104,6 +105,20 @@ def test_a_local_client_is_disconnected(service: Service, open_client: Callable[
     with open_client(service.home) as another:
         another.initialize()
         assert only(service.home, "local user")["standing"] == "live"
+
+
+def test_a_running_call_is_listed_and_stopped_by_its_id(service: Service) -> None:
+    with stdio(service.home) as client, ThreadPoolExecutor(1) as pool:
+        client.initialize()
+        answer = pool.submit(client_answer, client, "listed")
+        wait_for(lambda: (service.root / "listed-began").exists() or answer.done())
+        (found,) = json.loads(command(service.home, "call", "list", "--json").stdout)["calls"]
+        assert (found["op"], found["scope"]) == ("command.run", "app") and "tests" in found["client"]
+        assert found["operation"] in command(service.home, "call", "list").stdout
+        assert command(service.home, "call", "stop", found["operation"]).returncode == 0
+        assert "aborted" in json.dumps(answer.result(timeout=30))
+    assert "No call of a client runs." in command(service.home, "call", "list").stderr
+    assert not (service.root / "listed-ended").exists()
 
 
 def client_answer(client: Lines, name: str) -> dict[str, Any]:

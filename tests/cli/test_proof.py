@@ -35,7 +35,7 @@ def test_nothing_is_kept_at_first_and_that_is_told(tmp_path: Path) -> None:
     write_config(tmp_path / "home", tmp_path / "root")
     told = run(tmp_path / "home", "list")
     assert told.returncode == 1
-    assert told.stderr.startswith("error: nothing is kept yet\nhint: ")
+    assert told.stderr.startswith("error: no evidence is kept yet\nhint: ")
     assert not (tmp_path / "home" / "artifacts").exists()
 
 

@@ -81,7 +81,8 @@ def test_every_client_is_written_read_back_and_removed(run: Run, user: Path) -> 
     listed = json.loads(run("list", "--json")[1])["clients"]
     assert [client["connected"] for client in listed] == [True] * len(FILES)
     for name, place in FILES.items():
-        assert run("remove", name)[0] == 0
+        code, _, said = run("remove", name)
+        assert code == 0 and "is without it from its next start on." in said and "asks you" not in said
         assert not (user / place).exists(), "a file that says nothing any more goes too"
     assert not (user / ".claude" / "settings.json").exists()
 

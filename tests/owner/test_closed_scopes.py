@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from computer_linker.client.socket_client import call_service
 from support.commands import command
 from support.service import write_config
@@ -37,6 +39,24 @@ def test_status_and_the_client_are_given_the_reason_why_a_scope_is_closed(tmp_pa
         assert command(home, "status").returncode == 0
     finally:
         command(home, "stop")
+
+
+@pytest.mark.parametrize("text", ["{", '"colour": 1,'], ids=["not JSON", "unknown field"])
+def test_the_owner_goes_on_as_clients_do_while_the_file_is_broken(tmp_path: Path, text: str) -> None:
+    home, root = tmp_path / "home", tmp_path / "root"
+    write_config(home, root, token="t" * 32)
+    try:
+        assert command(home, "op", "file.write", "x", "--input", "content=1").returncode == 0
+        (home / "config.json").write_text((home / "config.json").read_text().replace("{", "{" + text, 1))
+        broken = (home / "config.json").read_bytes()
+        read = command(home, "op", "file.read", "x")
+        assert (read.returncode, read.stdout) == (0, "1"), read.stderr
+        assert command(home, "undo", "last").returncode == 0 and not (root / "x").exists()
+        assert (home / "config.json").read_bytes() == broken
+    finally:
+        command(home, "stop")
+    refused = command(home, "op", "file.read", "x")
+    assert refused.returncode == 1 and "config.json" in refused.stderr, "without a service nothing is in force"
 
 
 def test_status_counts_the_requests_that_wait(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from computer_linker.policy.commands import (
     diagnose_rules,
     judge_boundary,
     judge_command,
+    not_allowed,
 )
 
 FILES = {"git": "/usr/bin/git", "rm": "/usr/bin/rm", "echo": "/usr/bin/echo", "busybox": "/usr/bin/busybox"}
@@ -131,3 +132,11 @@ def test_launchers_in_an_allow_list_are_named_when_nothing_holds_them() -> None:
     assert diagnose_rules(policy, boundary_holds=True) == []
     (warning,) = diagnose_rules(policy, boundary_holds=False)
     assert "git, python3.11" in warning and "ls" not in warning.split(":")[0]
+
+
+def test_no_rule_is_suggested_for_the_owners_own_program() -> None:
+    policy = scope({"allowedCommands": ["make *"]}).policy
+    own = not_allowed(policy, ("computer-linker", "approvals", "allow"), "app", boundary_holds=True)
+    assert "scope allow" not in own.message and "remedy" not in own.details
+    other = not_allowed(policy, ("cargo", "test"), "app", boundary_holds=True)
+    assert other.details["remedy"] == 'computer-linker scope allow app "cargo test *"'

@@ -84,6 +84,10 @@ def test_serve_prints_the_address_it_binds_and_what_else_listens(tmp_path: Path)
         assert "serving http://0.0.0.0:" in text and "Close it with: computer-linker peer listen --off" in text
         (http,) = [one for one in told(home, "status")["listeners"] if one["kind"] == "http"]
         assert http["reach"] == "network" and http["address"].startswith("http://0.0.0.0:")
+        assert "others get 421" in http["who"]
+        for report in (told(home, "status"), told(home, "doctor")):
+            warned = [one for one in report["status"]["warnings"] if "listens on 0.0.0.0" in one]
+            assert len(warned) == 1, "config.json names a loopback address"
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=DEADLINE_S)

@@ -143,5 +143,8 @@ def _term(found: Filter, name: str, value: str) -> None:
         found.add("ok = ?", value == "true")
     else:
         if not _TIME.match(value):
-            raise InvalidRequest(f"In a history query, `{name}:` is a time such as 2026-11-01 or 2026-11-01T08:30Z.")
+            raise InvalidRequest(
+                f"In a history query, `{name}:` is a time such as 2026-11-01 or 2026-11-01T08:30Z.",
+                hint="the option --since also takes 30m, 12h or 3d: so long ago",
+            )
         found.add("at >= ?" if name == "since" else "at < ?", value.removesuffix("Z"))

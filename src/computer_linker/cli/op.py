@@ -141,7 +141,11 @@ def _find(catalog: "Catalog", name: str) -> "Operation":
 
 def _only_scope(operation: "Operation") -> str:
     """Return the only scope the operation can run in; with several, the caller must name one."""
-    fitting = [s.id for s in current_config(state_home()).scopes if operation.on in ("any", s.type)]
+    from computer_linker.cli.owner import ask
+    from computer_linker.owner.scope.list import Scopes, scope_list
+
+    scopes = ask(scope_list, None, Scopes).scopes
+    fitting = [scope.id for scope in scopes if operation.on in ("any", scope.type)]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
@@ -186,12 +190,16 @@ def answer_of(request: dict[str, Any]) -> dict[str, Any]:
 
 def envelope_of(request: dict[str, Any]) -> dict[str, Any]:
     """Return the whole envelope."""
-    from computer_linker.client.socket_client import call_service
+    from computer_linker.client.socket_client import ask_or_start, ask_service
 
-    home = state_home()
-    # An invalid config is reported with its own message, before a service is started.
-    current_config(home)
-    return call_service(home, "computer_operation", request)
+    home, wanted = state_home(), {"tool": "computer_operation", "arguments": request}
+    # A running service goes on with the last valid config.
+    answer = ask_service(home, wanted)
+    if answer is None:
+        # An invalid config is reported with its own message, before a service is started.
+        current_config(home)
+        answer = ask_or_start(home, wanted)
+    return answer
 
 
 def refused(error: Mapping[str, Any], scope: str) -> CliError:

@@ -135,10 +135,11 @@ def _is_by_hand(one: "Artifact") -> bool:
 def _store() -> "Iterator[ArtifactStore]":
     """Open the store of this state folder for reading; a running service may write to it meanwhile."""
     from computer_linker.artifacts.store import ArtifactStore
+    from computer_linker.owner.proof.list import NOTHING_KEPT
 
     folder = state_home() / "artifacts"
     if not (folder / "artifacts.db").is_file():
-        raise CliError("nothing is kept yet", "computer-linker proof capture, or proof attach FILE")
+        raise CliError("no evidence is kept yet", NOTHING_KEPT)
     store = ArtifactStore(folder, only_to_read=True)
     try:
         yield store

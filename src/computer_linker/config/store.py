@@ -24,7 +24,7 @@ from computer_linker.config.load import (
 )
 from computer_linker.config.private import FILE_MODE, check_folder, make_folder
 from computer_linker.config.schema import SCHEMA_VERSION, Config
-from computer_linker.errors import ConfigInvalid
+from computer_linker.errors import ConfigInvalid, Problem
 
 log = logging.getLogger(__name__)
 _LOCK_NAME = "config.lock"
@@ -96,7 +96,21 @@ def _parsed(changed: dict[str, Any]) -> Config:
     try:
         return parse(changed)
     except ConfigInvalid as error:
-        raise ConfigInvalid(error.message, "nothing was changed", error.problems) from error
+        wrong = "; ".join(_by_name(problem, changed) for problem in error.problems) or error.message
+        raise ConfigInvalid(wrong, "nothing was changed", error.problems) from error
+
+
+def _by_name(problem: Problem, changed: dict[str, Any]) -> str:
+    """The problem by the names that a command has: the scope's id, and the field without its place in the file."""
+    match problem.field:
+        case ("scopes", int(index), *names):
+            scope = changed["scopes"][index]
+            field = ".".join(str(name) for name in names if name != "policy")
+            return f"scope {scope.get('id')}: {f'`{field}` ' if field else ''}{problem.text}"
+        case ():
+            return problem.text
+        case names:
+            return f"`{'.'.join(map(str, names))}` {problem.text}"
 
 
 @contextmanager

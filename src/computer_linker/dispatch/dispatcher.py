@@ -190,7 +190,7 @@ class Dispatcher:
         event.summary.update(notes or {})
         self.under_way += 1
         try:
-            with self.sessions.running(principal, event.operation_id) as running, running.scope:
+            with self.sessions.running(principal, event.operation_id, call.op, call.scope) as running, running.scope:
                 return await self._run(self.catalog.current(call), caller, event, started)
             raise running.failure(has_begun=event.intended)
         except LinkError as error:

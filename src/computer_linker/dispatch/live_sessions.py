@@ -44,6 +44,10 @@ class RunningCall:
     """One call while it runs: its session (none for the owner's own), and how it was stopped."""
 
     session: LiveSession | None
+    op: str = ""
+    on: str = ""
+    """The id of the scope that it names."""
+    since: float = field(default_factory=time.time)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     over: anyio.Event = field(default_factory=anyio.Event)
     is_stopped_alone: bool = False
@@ -86,14 +90,14 @@ class LiveSessions:
                 self.left(principal)
 
     @contextmanager
-    def running(self, principal: Principal, operation_id: str) -> Iterator[RunningCall]:
+    def running(self, principal: Principal, operation_id: str, op: str = "", on: str = "") -> Iterator[RunningCall]:
         """Count a client's call, and end it with its session. Raises PermissionDenied for a session that was ended."""
         if principal.is_owner:
             yield RunningCall(None)
             return
         session = self.seen(principal)
         session.calls += 1
-        call = session.running[operation_id] = RunningCall(session)
+        call = session.running[operation_id] = RunningCall(session, op, on)
         try:
             yield call
         finally:

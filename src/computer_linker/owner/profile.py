@@ -36,4 +36,6 @@ async def profile(ctx: Context, input: ProfileInput = ProfileInput()) -> Connect
     """Show which computer this is and how it is reached."""
     running = ctx.services.peek(Lifetime)
     url = running.local_url if running is not None else None
-    return connection_profile(ctx.services.config, ctx.services.home, url, show_token=input.show_token)
+    return connection_profile(
+        ctx.services.config, ctx.services.home, url, running=running is not None, show_token=input.show_token
+    )

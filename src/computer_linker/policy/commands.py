@@ -159,6 +159,9 @@ def is_ordinary(words: Words, program: Program, locate: Locate) -> bool:
     return locate(name) == program.path and is_read_only((name, *words[1:]))
 
 
+_OWN_PROGRAM = "computer-linker"
+
+
 def not_allowed(policy: ScopePolicy, words: Words, scope: str, *, boundary_holds: bool) -> PermissionDenied:
     """The refusal: what may run here, and the owner's command that would allow this."""
     name = name_of(words[0]) or "a program that cannot be read from the line"
@@ -169,9 +172,13 @@ def not_allowed(policy: ScopePolicy, words: Words, scope: str, *, boundary_holds
     )
     if boundary_holds:
         may_run += ", and programs that only read (ls, cat, grep, find, head, sort, diff, jq, rg, sed -n …)"
+    refused = f"This scope's policy does not allow {name} with these arguments. {may_run}."
+    if name == _OWN_PROGRAM:
+        # No rule is suggested: with one, a client could ask for its owner's rights.
+        return PermissionDenied(f"{refused} {name} is for the owner of this computer alone.", rule="allowedCommands")
     line = f'computer-linker scope allow {scope or "ID"} "{suggested(words)}"'
     return PermissionDenied(
-        f"This scope's policy does not allow {name} with these arguments. {may_run}. The owner can allow it: {line}",
+        f"{refused} The owner can allow it: {line}",
         rule="allowedCommands",
         program=name_of(words[0]),
         allowed=allowed[:50],

@@ -38,8 +38,8 @@ _SHORTEST = 3
 """Shorter words of one script are ordinary (Russian has four of one letter)."""
 _RESERVED = frozenset({"owner", "you", "system", "person", "unknown", "approver", "loopback", "unauthenticated"})
 """What the owner, a person and the service are called in the history and in requests."""
-_OWN_NAME = re.compile(r"\W*(?:(?:cli|local|page|peer|fleet|oauth):|computer[\W_]*linker\b)")
-"""The beginning of a principal's name, and the name of this program."""
+_OWN_NAME = re.compile(r"\W*(?:(?:cli|local|page|peer|fleet|oauth):|computer[\W_]*linker(?:/|\W*$))")
+"""The beginning of a principal's name, and the name of this program; its Python library has a longer one."""
 _PRINCIPALS = {"owner": "a program with the owner token"}
 """Principals whose names people could take for someone else."""
 

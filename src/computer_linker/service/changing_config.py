@@ -25,7 +25,7 @@ from computer_linker.config.store import (
     update,
     write_whole,
 )
-from computer_linker.errors import ConfirmRequired, Conflict, NotFound
+from computer_linker.errors import ConfigInvalid, ConfirmRequired, Conflict, NotFound
 from computer_linker.registry.context import Context
 from computer_linker.service.settings import check
 
@@ -81,7 +81,11 @@ async def newest_config_change(home: Path) -> str | None:
         kept = kept_config_changes(home)
         if not kept or not exists(home):
             return None
-        now = _digest(with_identity(read_document(home).value, home))
+        try:
+            now = _digest(with_identity(read_document(home).value, home))
+        except ConfigInvalid:
+            # What no command wrote cannot be undone to what was before a command; changes of files still can.
+            return None
         return next((one for one in reversed(kept) if _read(home, one)["after"] == now), None)
 
     return await to_thread.run_sync(find)

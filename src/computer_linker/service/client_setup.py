@@ -221,11 +221,12 @@ class ConnectionProfile(Model):
         None
     )
     authorization: Annotated[str | None, Field(description="The header; the token left out unless it is asked for.")]
-    running: bool
+    running: Annotated[bool, Field(description="Whether the service runs.")]
+    serving_http: Annotated[bool, Field(description="Whether the addresses answer; local clients need none.")]
 
 
 def connection_profile(
-    config: Config, home: Path, local_url: str | None, *, show_token: bool = False
+    config: Config, home: Path, local_url: str | None, *, running: bool, show_token: bool = False
 ) -> ConnectionProfile:
     """This computer's identity and addresses, for clients that use several computers."""
     local = local_address(config, local_url).removesuffix("/mcp")
@@ -239,5 +240,6 @@ def connection_profile(
         local_api_url=f"{local}/api/v1/control",
         public_mcp_url=public_address(config),
         authorization=None if config.owner_token is None else f"Bearer {token}",
-        running=local_url is not None,
+        running=running,
+        serving_http=local_url is not None,
     )

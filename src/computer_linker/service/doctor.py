@@ -76,12 +76,14 @@ class Diagnosis(Model):
         return [*self.security, *self.config]
 
 
-def diagnosis(config: Config | None, home: Path, refusal: ConfigInvalid | None = None) -> Diagnosis:
+def diagnosis(
+    config: Config | None, home: Path, refusal: ConfigInvalid | None = None, bound: str | None = None
+) -> Diagnosis:
     """Look at everything. Costs a few stats, and the programs' versions the first time.
 
-    `refusal` is why there is no config.
+    `refusal` is why there is no config, `bound` the address that a running service listens on.
     """
-    findings = [*stops(home), *(_refused(home, refusal) if refusal is not None else ())]
+    findings = [*stops(home), *(_refused(home, refusal) if refusal is not None else ()), *_bound_wide(config, bound)]
     if config is not None:
         # Each problem of a refused file is named above already.
         named = () if refusal is None else (REFUSED,)
@@ -99,9 +101,9 @@ def diagnosis(config: Config | None, home: Path, refusal: ConfigInvalid | None =
     )
 
 
-def status_of(config: Config, home: Path, *, serving_http: bool) -> Status:
+def status_of(config: Config, home: Path, *, serving_http: bool, bound: str | None = None) -> Status:
     """The short answer: ready or not, why, and what is worth a look. Costs a few stats."""
-    findings = [*stops(home), *_looked_at(config, home)]
+    findings = [*stops(home), *_bound_wide(config, bound), *_looked_at(config, home)]
     if not serving_http:
         # A token guards HTTP alone: a service that listens on its private socket only is not exposed without one.
         findings = [finding for finding in findings if finding.code not in ("no_owner_token", "not_loopback")]
@@ -112,6 +114,18 @@ def status_of(config: Config, home: Path, *, serving_http: bool) -> Status:
         warnings=short.warnings,
         owner_token=shown(config.owner_token),
         next_actions=next_actions(findings),
+    )
+
+
+def _bound_wide(config: Config | None, bound: str | None) -> Iterator[Finding]:
+    """An address that `--host` gave this run alone; that of the config is looked at with the rest."""
+    if bound is None or is_loopback(bound) or (config is not None and not is_loopback(config.host)):
+        return
+    yield Finding(
+        severity="warning",
+        code="not_loopback",
+        message=f"This run of the service listens on {bound}; other machines can reach it with the token.",
+        remedy="Run: computer-linker stop, and start it without --host, unless you mean it",
     )
 
 

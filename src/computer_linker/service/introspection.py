@@ -108,7 +108,7 @@ class ServiceIntrospection:
         tunnels = self.tunnels or self._app.services.use(TunnelManager)
         url = self.http.local_url if self.http else None
         return {
-            "profile": connection_profile(config, home, url).to_wire(),
+            "profile": connection_profile(config, home, url, running=True).to_wire(),
             "configDiagnostics": [finding.to_wire() for finding in found.config],
             "securityFindings": [finding.to_wire() for finding in found.security],
             "releaseReadiness": found.release_readiness.to_wire(),

@@ -1,6 +1,7 @@
 """Everything of a running service that accepts connections: where, from whom, since when, and what closes it."""
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -13,6 +14,7 @@ from computer_linker.service.lifetime import Lifetime
 from computer_linker.service.peers import PeerManager
 from computer_linker.service.tunnels import TunnelManager
 from computer_linker.services import Services
+from computer_linker.transports.http.own_address import EVERY
 from computer_linker.tunnels.base import Reach as TunnelReach
 
 Reach = Literal["user", "machine", "network", "internet"]
@@ -66,9 +68,11 @@ def _http(config: Config, lifetime: Lifetime) -> list[Listener]:
     url = lifetime.bound_url
     if url is None:
         return []
-    host = url.removeprefix("http://").rpartition("/")[0].rpartition(":")[0].strip("[]")
+    host = bound_host(lifetime) or ""
     reach: Reach = "machine" if is_loopback(host) else "network"
     where = "any program of this computer" if reach == "machine" else "any computer that reaches this address"
+    if host in EVERY:
+        where += " and sends this computer's loopback name as Host (others get 421; serve --host ADDRESS answers there)"
     credential = "without a token" if config.owner_token is None else "with the owner token or an OAuth session"
     found = [
         Listener(kind="http", address=url, reach=reach, who=f"{where}, {credential}", since=lifetime.since, close=_STOP)
@@ -79,6 +83,11 @@ def _http(config: Config, lifetime: Lifetime) -> list[Listener]:
         close = "computer-linker config set approvalPage false"
         found.append(Listener(kind="approvalPage", address=page, reach=reach, who=who, since=None, close=close))
     return found
+
+
+def bound_host(lifetime: Lifetime | None) -> str | None:
+    """The address that the HTTP service of this process is bound to; None without one."""
+    return None if lifetime is None or lifetime.bound_url is None else urlsplit(lifetime.bound_url).hostname
 
 
 def _tunnel(services: Services) -> list[Listener]:

@@ -16,7 +16,7 @@ from computer_linker.model.base import Model
 from computer_linker.registry.context import Context
 from computer_linker.service.doctor import Diagnosis, Status, diagnosis, status_of
 from computer_linker.service.lifetime import Lifetime
-from computer_linker.service.listeners import Listener, listeners
+from computer_linker.service.listeners import Listener, bound_host, listeners
 from computer_linker.service.settings import live_config
 from computer_linker.service.tunnels import TunnelManager, TunnelReport, surroundings_without_service, tunnel_report
 from computer_linker.service.user import UserContext, this_user
@@ -82,7 +82,8 @@ async def status_report(ctx: Context) -> StatusReport:
     services = ctx.services
     config = services.config
     # The address is checked as if it were served, as `start` would do.
-    status = await to_thread.run_sync(lambda: status_of(config, services.home, serving_http=True))
+    bound = bound_host(services.peek(Lifetime))
+    status = await to_thread.run_sync(lambda: status_of(config, services.home, serving_http=True, bound=bound))
     tunnel = records.shown(records.read(services.home))
     approvals = services.peek(Approvals)
     return StatusReport(
@@ -103,7 +104,8 @@ async def doctor_report(ctx: Context) -> DoctorReport:
     """The report of `doctor`. A config that is refused is reported with the rest."""
     services = ctx.services
     config, refusal = _config(ctx)
-    found = await to_thread.run_sync(diagnosis, config, services.home, refusal)
+    bound = bound_host(services.peek(Lifetime))
+    found = await to_thread.run_sync(diagnosis, config, services.home, refusal, bound)
     shown = config if config is not None else parse(first_document(None))
     base = f"http://{shown.host}:{shown.port}"
     manager = services.peek(TunnelManager)

@@ -24,7 +24,10 @@ def _text(result: PhoneLink) -> Iterator[Shown]:
     minutes = result.expires_in_seconds // 60
     yield Note(f"It opens once, within {minutes} minutes. Anyone who opens it can answer for you.")
     if result.only_here:
-        yield Note("Only this machine reaches that address. For a phone: computer-linker serve --host 0.0.0.0")
+        yield Note(
+            "Only this machine reaches that address. For a phone, serve the page on your network too: "
+            "computer-linker stop, then computer-linker serve --host 0.0.0.0"
+        )
 
 
 def _picture(url: str) -> Iterator[Shown]:

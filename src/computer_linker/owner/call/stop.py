@@ -29,7 +29,7 @@ async def call_stop(ctx: Context, input: StopInput) -> CallStopped:
     ctx.note(stopped=input.operation[:64])
     whose = await ctx.use(LiveSessions).stop_call(input.operation)
     if whose is None:
-        raise NotFound("No call of a client runs under that id.", hint="computer-linker watch shows those that run")
+        raise NotFound("No call of a client runs under that id.", hint="computer-linker call list shows those that run")
     ctx.note(clients=whose.client or whose.id)
     ctx.effect = "confirmed"
     return CallStopped(operation=input.operation)

@@ -19,7 +19,7 @@ class Validity(Model):
 
 def _text(result: Validity) -> Iterator[Shown]:
     state = "valid" if result.valid else "not valid, and refused"
-    yield f"config.json is {state}; release readiness: {result.release_readiness.status}"
+    yield f"config.json is {state}."
     for item in result.findings:
         yield f"{item.severity}: {item.message} {item.remedy}"
 

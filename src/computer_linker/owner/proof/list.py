@@ -29,6 +29,12 @@ def _text(result: KeptMany) -> Iterator[Shown]:
     yield Table(rows, ("artifact", "kind", "bytes", "scope", "label", "title"))
 
 
+NOTHING_KEPT = (
+    "clients keep it when asked to, such as by artifact.attach; by hand: computer-linker proof attach FILE, or proof capture. "
+    "What clients did without evidence: computer-linker history"
+)
+
+
 @owner_operation(
     "proof.list",
     effect=Effect.OBSERVE,
@@ -43,7 +49,7 @@ async def proof_list(ctx: Context, input: ListInput = ListInput()) -> KeptMany:
 
     folder = ctx.services.home / "artifacts"
     if not (folder / "artifacts.db").is_file():
-        raise NotFound("nothing is kept yet", hint="computer-linker proof capture, or proof attach FILE")
+        raise NotFound("no evidence is kept yet", hint=NOTHING_KEPT)
     kind = None if input.kind is None else normalised_kind(input.kind)
     store = ArtifactStore(folder, only_to_read=True)
     try:

@@ -117,7 +117,8 @@ def remove(client: Client, user: User, *, write: bool) -> ClientChange:
     """Remove our entry. Raises ExecutionFailed, having written nothing."""
     with _left_alone(client, user):
         rules = None if client.rules is None else plan_rules(client.rules, user, present=False)
-        return _done(client, plan_removal(client, user), rules, None, write=write)
+        done = _done(client, plan_removal(client, user), rules, None, write=write)
+    return done.model_copy(update={"after": f"{client.title} is without it from its next start on."})
 
 
 @contextmanager
