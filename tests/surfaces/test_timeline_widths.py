@@ -25,10 +25,14 @@ async def test_what_happened_can_be_read_at_every_width(tmp_path: Path) -> None:
     with phone(tmp_path / "profile", is_wide=True) as browser:
         browser.open(page.as_uri())
         for width in (390, 1000, 1280):
-            browser.send("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+            browser.send(
+                "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False
+            )
             browser.until(f"innerWidth == {width} && document.querySelector('.event .what') !== null")
             seen[width] = (
                 browser.eval("document.querySelector('.event .what').getBoundingClientRect().width"),
-                browser.eval("Math.max(...[...document.querySelectorAll('#filters *')].map(e => e.getBoundingClientRect().right))"),
+                browser.eval(
+                    "Math.max(...[...document.querySelectorAll('#filters *')].map(e => e.getBoundingClientRect().right))"
+                ),
             )
     assert all(what >= 150 and right <= width for width, (what, right) in seen.items()), seen
