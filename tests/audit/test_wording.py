@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -129,7 +130,8 @@ async def test_summary_and_queries_know_clients_by_name(tmp_path: Path) -> None:
         await road.call("file.stat", ".", principal=OWNER)
         for name in ("owner", "computer-linker", "flood/1.0", "flood/2.0", "floods"):
             await road.call("file.stat", ".", principal=replace(LOCAL, client=name))
-        store, ask = road.app.services.use(AuditStore), {"visible": None, "limit": 50, "cursor": None}
+        store = road.app.services.use(AuditStore)
+        ask: dict[str, Any] = {"visible": None, "limit": 50, "cursor": None}
         summary = (await answer(store, view="summary", query=None, **ask))["summary"]
         found = {}
         for query in ("client:flood", "client:flood*", "client:flood/2.0", "client:flo"):
