@@ -206,7 +206,7 @@ def outcome(event: HistoryEvent) -> str:
 
 
 def is_part(event: HistoryEvent) -> bool:
-    """Whether another row already says it: the change of files that an owner's `undo` made."""
+    """Whether another row already shows it: the change of files that an owner's `undo` made."""
     return event["op"] == "file.undo" and event["parent"] is not None and (event["principal"] or "").startswith("cli:")
 
 
