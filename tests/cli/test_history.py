@@ -115,8 +115,8 @@ async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_p
     for words in (["config", "set", "machineName", "other"], ["scope", "edit", "app", "--deny", "fs:write"]):
         subprocess.run([*program, *words], env=environment, capture_output=True, timeout=60, check=True)
     _, edited, renamed = command(home).stdout.splitlines()
-    assert "changed the config setting=machineName " in renamed
-    assert "changed the scope app deny=fs:write " in edited
+    assert "changed the config machineName test -> other " in renamed
+    assert "changed the scope app: capabilities removed fs:write " in edited
     changed = edited.split("  ")[1]
     assert len(changed) == 7
     subprocess.run([*program, "undo", changed, "--yes"], env=environment, capture_output=True, timeout=60, check=True)
