@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def injector(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("faults") / "faults.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", built, HERE / "faults.c", "-ldl"], check=True, timeout=60)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", built, HERE / "faults.c", "-ldl"], check=True, timeout=240)
     return built
 
 
@@ -35,7 +35,7 @@ def live(injector: Path, folder: Path, at: int, how: str) -> tuple[int, list[lis
         env={**os.environ, **faults},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert child.returncode in (0, -9), child.stderr

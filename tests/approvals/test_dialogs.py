@@ -77,7 +77,7 @@ async def talking(service: Service, way: str, era: str, person: Any, name: str =
             yield client
         return
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=240) as http:
         server = streamable_http_client(service.url, http_client=http)
         async with Client(
             server, mode=era, elicitation_callback=person, client_info=Implementation(name=name, version="1")

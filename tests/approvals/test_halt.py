@@ -13,7 +13,7 @@ from support.service import PROGRAM, Service, environment, serving
 
 def cli(service: Service, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
-        [*PROGRAM, *arguments, "--json"], env=environment(service.home), capture_output=True, text=True, timeout=60
+        [*PROGRAM, *arguments, "--json"], env=environment(service.home), capture_output=True, text=True, timeout=240
     )
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

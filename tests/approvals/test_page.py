@@ -26,7 +26,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def link(service: Service) -> str:
     done = subprocess.run(
-        [*PROGRAM, "approvals", "phone", "--json"], env=environment(service.home), capture_output=True, text=True, timeout=60
+        [*PROGRAM, "approvals", "phone", "--json"], env=environment(service.home), capture_output=True, text=True, timeout=240
     )  # fmt: skip
     url: str = json.loads(done.stdout)["url"]
     return url
@@ -56,7 +56,7 @@ def test_it_is_off_by_default(tmp_path: Path) -> None:
         assert http.send("GET", "/approve")[0] == 404
         http.close()
         done = subprocess.run(
-            [*PROGRAM, "approvals", "phone"], env=environment(running.home), capture_output=True, text=True, timeout=60
+            [*PROGRAM, "approvals", "phone"], env=environment(running.home), capture_output=True, text=True, timeout=240
         )
         assert done.returncode == 1 and "approvalPage" in done.stderr
 
@@ -121,11 +121,11 @@ def test_an_answer_without_the_pages_own_secret_is_refused(service: Service, tmp
         browser.until("document.body.innerText.includes('not from your page')")
         assert keep.exists() and not answers
         listed = subprocess.run(
-            [*PROGRAM, "approvals", "list", "--json"], env=environment(service.home), capture_output=True, text=True, timeout=60
+            [*PROGRAM, "approvals", "list", "--json"], env=environment(service.home), capture_output=True, text=True, timeout=240
         )  # fmt: skip
         waiting = json.loads(listed.stdout)["waiting"][0]["id"]
         subprocess.run(
-            [*PROGRAM, "approvals", "deny", waiting], env=environment(service.home), capture_output=True, timeout=60
+            [*PROGRAM, "approvals", "deny", waiting], env=environment(service.home), capture_output=True, timeout=240
         )
         call.join(30)
         assert answers[0]["ok"] is False and keep.exists()

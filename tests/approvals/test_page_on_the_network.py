@@ -31,7 +31,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def cli(service: Service, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=60
+        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=240
     )
 
 

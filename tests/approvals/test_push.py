@@ -68,7 +68,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def owner(service: Service, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(service.home), input=given, capture_output=True, text=True, timeout=60
+        [*PROGRAM, *words], env=environment(service.home), input=given, capture_output=True, text=True, timeout=240
     )
 
 

@@ -59,7 +59,7 @@ def user() -> Iterator[Path]:
 
 def cli(service: Service, *arguments: str) -> str:
     done = subprocess.run(
-        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=60
+        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=240
     )
     return done.stdout
 

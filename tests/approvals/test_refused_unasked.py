@@ -44,6 +44,14 @@ REFUSED = [
     ({"op": "file.move", "target": "keep.txt", "input": {"destination": "sub/there.txt"}}, "not_found"),
     ({"op": "file.copy", "target": "missing.txt", "input": {"destination": "there.txt"}}, "not_found"),
     ({"op": "file.create", "target": "keep.txt", "input": CONTENT}, "already_exists"),
+    ({"op": "command.stop", "target": "proc_0123456789abcdef01234567"}, "process_not_found"),
+    ({"op": "command.send", "target": "proc_0123456789abcdef01234567", "input": {"text": "x"}}, "process_not_found"),
+    ({"op": "codex.stop", "target": "codex_0123456789abcdef01234567"}, "process_not_found"),
+    ({"op": "artifact.attach", "target": "missing.txt"}, "not_found"),
+    ({"op": "git.unstage", "target": ".", "input": {"paths": ["keep.txt"]}}, "not_found"),
+    ({"op": "git.worktree_create", "target": ".", "input": {"path": "keep.txt", "branch": "x"}}, "not_found"),
+    ({"op": "browser.open", "target": "missing.html"}, "not_found"),
+    ({"op": "browser.click", "target": "e1.abcd"}, "process_not_found"),
 ]
 
 

@@ -30,7 +30,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def cli(service: Service, *arguments: str) -> str:
     done = subprocess.run(
-        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=60
+        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=240
     )
     return done.stdout + done.stderr
 

@@ -11,12 +11,13 @@ import pytest
 from computer_linker.approvals.terminal import WaitingRequest
 from computer_linker.changes.difference import diff_lines
 from computer_linker.cli.approval_text import format_request
+from computer_linker.policy.visible_text import folded
 
 ITEM = WaitingRequest.from_wire({
     "id": "ask_0123456789abcdef01234567", "op": "file.write", "scope": "app", "client": "claude-code/2.1", "principal": "local:me", "asker": "claude-code/2.1 (local:me)",
     "secondsLeft": 58, "details": ["notes.md: 10 bytes now, 12 bytes then", "-" + "old " * 40, "+" + "你好" * 60],
     "picture": "/home/me/.computer-linker/approvals/ask_0123456789abcdef01234567.png",
-    "preview": "x" * 100 + "\n" + "y" * 30 + "\n130 bytes, sha256 " + "0" * 64, "digest": "0" * 64,
+    "preview": "x" * 100 + "y" * 30 + "\n130 bytes, sha256 " + "0" * 64, "digest": "0" * 64,
 })  # fmt: skip
 
 
@@ -28,10 +29,34 @@ def cells(line: str) -> int:
 def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(columns: int) -> None:
     lines = list(format_request(ITEM, columns))
     assert all(cells(line) <= max(columns, 30) for line, _ in lines)
-    joined = "".join(line.removeprefix("  ") for line, _ in lines)
+    joined = "".join(line[4:] if line.startswith("    ") else line.removeprefix("  ") for line, _ in lines)
     for part in (*ITEM.details, "x" * 100 + "y" * 30, ITEM.id, ITEM.picture or "?", "0" * 64, "58 s left"):
         assert part in joined
     assert {colour for line, colour in lines if line.startswith("  -old")} == {"red"}
+
+
+@pytest.mark.parametrize("width", [30, 78, 200])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ npm install --save-dev typescript@5.4.2 @types/node@20.11.30 eslint-plugin-import --registry=http://packages.example.org",
+        "     +" + "a sentence of a file that is longer than a line, " * 5,
+        '{"input":{"content":"' + "some text of a request " * 9 + '"},"op":"file.write","options":{},"target":"a.txt"}',
+        "names a.txt: 146 bytes, sha256 " + "0" * 24,
+        "x" * 500 + " " + "y" * 500,
+        " " * 90 + "z",
+        "你好 " * 100,
+        "",
+    ],
+)
+def test_a_line_is_broken_between_words_and_keeps_every_character(text: str, width: int) -> None:
+    lines = list(folded(text, width))
+    assert all(cells(line) <= width for line in lines), lines
+    indent = len(lines[1]) - len(lines[1].lstrip(" ")) if len(lines) > 1 else 0
+    begun = min(len(text) - len(text.lstrip(" ")), width // 3) + 2
+    assert "".join([lines[0], *(line[begun:] for line in lines[1:])]) == text and indent >= (begun if lines[1:] else 0)
+    words = [word for word in text.split() if len(word) <= width // 3]
+    assert all(any(word in line.split() for line in lines) for word in words), lines
 
 
 def test_a_difference_shows_every_byte() -> None:

@@ -243,7 +243,7 @@ def told_to_the_owner(service: Service) -> list[dict[str, Any]]:
         [*PROGRAM, "history", "--limit", "200", "--json"],
         env=environment(service.home),
         capture_output=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     events: list[dict[str, Any]] = json.loads(done.stdout)["events"]

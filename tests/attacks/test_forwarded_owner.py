@@ -67,7 +67,7 @@ def envelope(answer: dict[str, Any]) -> dict[str, Any]:
 
 def cli(service: Service, *arguments: str) -> str:
     done = subprocess.run(
-        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=60
+        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=240
     )
     return done.stdout + done.stderr
 
@@ -158,7 +158,7 @@ async def test_the_sdks_client_elsewhere_is_not_asked_in_its_dialog(service: Ser
 
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Forwarded-For": "203.0.113.9"}
     with anyio.fail_after(60):
-        async with httpx2.AsyncClient(headers=headers, timeout=60) as web:
+        async with httpx2.AsyncClient(headers=headers, timeout=240) as web:
             server = streamable_http_client(service.url, http_client=web)
             async with Client(server, mode="legacy", elicitation_callback=person) as client:
                 result = await client.call_tool("computer_operation", WRITE)

@@ -110,7 +110,7 @@ async def test_nor_in_the_handshake_era(service: Service, asking: str) -> None:
         shown.append(params.message)
         return ElicitResult(action="accept", content={"decision": "Allow once"})
 
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {asking}"}, timeout=60) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {asking}"}, timeout=240) as http:
         server = streamable_http_client(service.url, http_client=http)
         async with Client(server, mode="legacy", elicitation_callback=person) as client:
             given = {"scope": "asked-q8", "op": "file.delete", "target": "a.txt"}
@@ -133,7 +133,7 @@ async def test_a_call_that_reports_its_progress_ends_with_the_session_too(servic
     async def progress(progress: float, total: float | None, message: str | None) -> None:
         return None
 
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {issued['access_token']}"}, timeout=60) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {issued['access_token']}"}, timeout=240) as http:
 
         async def call() -> None:
             # What the client makes of a connection that ends is its own affair.

@@ -131,7 +131,7 @@ def test_a_file_that_nobody_may_read_is_refused_without_a_word_of_the_host(tmp_p
         for op, target, given in REFUSED:
             call = [*argv, op, *([target] if target else []), "--scope", "app", "--json"]
             call += ["--input", json.dumps(given)] if given else []
-            ran = subprocess.run(call, env=environment(home), capture_output=True, text=True, timeout=60, check=False)
+            ran = subprocess.run(call, env=environment(home), capture_output=True, text=True, timeout=240, check=False)
             assert ran.stdout, ran.stderr
             told = json.loads(ran.stdout)
             text = ran.stdout + ran.stderr

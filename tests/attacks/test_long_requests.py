@@ -91,7 +91,7 @@ class Terminal:
         wait_for(lambda: self.seen.count(text) >= times)
 
     def until_page_or_end(self, pages: int) -> None:
-        wait_for(lambda: b"Allow?" in self.seen or self.seen.count(b"more lines.") >= pages)
+        wait_for(lambda: b"Allow?" in self.seen or len(re.findall(rb"more lines?\.", self.seen)) >= pages)
 
     def say(self, text: str) -> None:
         os.write(self._parent, f"{text}\n".encode())
@@ -99,14 +99,19 @@ class Terminal:
     @property
     def request(self) -> str:
         """What was shown of the request, the lines put together again."""
-        plain = re.sub(r"\d+ more lines\.[^\n]*\n", "", self.seen.decode().replace("\r\n", "\n"))
-        return "".join(line.removeprefix("  ") for line in plain.split("\n"))
+        plain = re.sub(r"\d+ more lines?\.[^\n]*\n", "", self.seen.decode().replace("\r\n", "\n"))
+        return joined(plain)
 
     def close(self) -> None:
         self._live.kill()
         self._live.wait()
         self._reader.join(10)
         os.close(self._parent)
+
+
+def joined(shown: str) -> str:
+    """The lines put together again: a line that goes on is indented further."""
+    return "".join(line[4:] if line.startswith("    ") else line.removeprefix("  ") for line in shown.split("\n"))
 
 
 @pytest.fixture
@@ -171,8 +176,8 @@ def test_the_list_of_the_command_line_shows_all_of_it(service: Service) -> None:
     link.control("computer_operation", **LONG)
     link.close()
     run = [*PROGRAM, "approvals", "list"]
-    told = subprocess.run(run, env=environment(service.home), capture_output=True, text=True, timeout=60).stdout
-    assert HIDDEN in "".join(line.removeprefix("  ") for line in told.split("\n"))
+    told = subprocess.run(run, env=environment(service.home), capture_output=True, text=True, timeout=240).stdout
+    assert HIDDEN in joined(told)
 
 
 def dialog(service: Service, **more: Any) -> dict[str, Any]:
@@ -229,7 +234,7 @@ def test_the_page_takes_no_yes_for_what_is_too_long_for_it(service: Service) -> 
         "computer_operation", scope="app", op="file.write", target="a.txt", input={"content": "x" * 400_000}
     )["error"]["details"]["approvalId"]
     run = [*PROGRAM, "approvals", "phone", "--json"]
-    made = subprocess.run(run, env=environment(service.home), capture_output=True, text=True, timeout=60)
+    made = subprocess.run(run, env=environment(service.home), capture_output=True, text=True, timeout=240)
     assert link.send("GET", "/approve/" + json.loads(made.stdout)["url"].rpartition("/")[2])[0] == 303
     cookie = link.headers["set-cookie"].partition(";")[0]
     page = link.send("GET", "/approve", headers={"cookie": cookie})[1].decode()

@@ -126,7 +126,7 @@ def test_what_a_command_prints_never_stands_in_the_stream_of_messages(tmp_path: 
         asked = call("command.run", ".", request_id=7, input={"command": [sys.executable, "-c", code]})
         done = subprocess.run(
             [*PROGRAM, "stdio"], input=json.dumps(asked).encode() + b"\n", env=environment(service.home),
-            capture_output=True, timeout=60, check=False,
+            capture_output=True, timeout=240, check=False,
         )  # fmt: skip
     messages = [json.loads(line) for line in done.stdout.splitlines()]
     assert [message["id"] for message in messages] == [7]

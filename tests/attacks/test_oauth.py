@@ -193,7 +193,7 @@ def test_a_new_owner_token_ends_the_sessions_and_what_they_had_running(tmp_path:
         assert json.loads(json.loads(text)["result"]["content"][0]["text"])["ok"], text
         assert wait_for(lambda: running("4713"))
         rotated = subprocess.run(
-            [*PROGRAM, "token", "rotate", "--revoke"], env=environment(service.home), capture_output=True, timeout=60
+            [*PROGRAM, "token", "rotate", "--revoke"], env=environment(service.home), capture_output=True, timeout=240
         )
         assert rotated.returncode == 0, rotated.stderr
         assert works(browser, issued["access_token"]) == 401
@@ -343,7 +343,7 @@ def test_a_clients_name_writes_nothing_but_itself_to_the_owners_terminal(tmp_pat
         _, made = browser.json("/register", {"redirect_uris": [WEB], "client_name": name})
         assert consent(browser, asked(made["client_id"], pkce()[1], WEB))[0] == 302
         for words in (["sessions", "list"], ["history"], ["history", "--view", "connections"]):
-            done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, timeout=60)
+            done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, timeout=240)
             shown = done.stdout.decode()
             assert done.returncode == 0 and shown
             assert not set("\x1b\x9b\u202e\r") & set(shown)

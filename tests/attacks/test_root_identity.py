@@ -102,7 +102,7 @@ async def test_the_owner_confirms_what_a_root_is_now(home: Path, tmp_path: Path)
     live = LiveConfig(home, fresh_for_s=0)
     assert live.current().scopes[1].refused
     done = subprocess.run(
-        [*PROGRAM, "scope", "confirm", "inner", "--json"], env=environment(home), capture_output=True, timeout=60
+        [*PROGRAM, "scope", "confirm", "inner", "--json"], env=environment(home), capture_output=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["roots"] == {str(tmp_path / "nest" / "b"): str(tmp_path / "private")}

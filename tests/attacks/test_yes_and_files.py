@@ -264,7 +264,7 @@ async def test_an_undo_shows_its_files_and_is_held_to_them(road: Road) -> None:
 def repository(road: Road) -> Path:
     def git(*arguments: str) -> None:
         run = ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *arguments]
-        subprocess.run(run, cwd=road.root, check=True, capture_output=True, timeout=60)
+        subprocess.run(run, cwd=road.root, check=True, capture_output=True, timeout=240)
 
     git("init", "--quiet")
     write(road.root / "a.txt", "one")
@@ -274,7 +274,7 @@ def repository(road: Road) -> Path:
 
 
 def git_out(root: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True, timeout=240).stdout
 
 
 async def test_a_commit_is_of_what_was_staged_when_the_person_saw_it(road: Road, repository: Path) -> None:

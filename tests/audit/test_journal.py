@@ -156,7 +156,7 @@ for number in range(200):
 
 def test_several_processes_append_to_one_chain(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(n)]) for n in range(4)]
-    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0, 0]
+    assert [writer.wait(timeout=240) for writer in writers] == [0, 0, 0, 0]
     found = values(tmp_path)
     for writer in range(4):
         assert [value for value in found if value // 1000 == writer] == [writer * 1000 + n for n in range(200)]

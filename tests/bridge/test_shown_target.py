@@ -105,8 +105,7 @@ async def test_in_a_batch_one_token_makes_one_click(road: Road, form: Form) -> N
     assert len(form.events("clicked")) == before + 1
 
 
-async def test_what_cannot_be_found_is_said_and_nothing_is_shown(road: Road, form: Form) -> None:
-    await road.call("desktop.click", aim(form, "button", "No such button"), scope="desk")
-    [asked] = people(road).waiting()
-    assert asked.about is not None and asked.picture is None
-    assert asked.about.lines[0].startswith("It cannot be shown now, and so not be allowed: ")
+async def test_what_cannot_be_found_is_refused_and_nothing_is_shown(road: Road, form: Form) -> None:
+    refused = await road.call("desktop.click", aim(form, "button", "No such button"), scope="desk")
+    assert refused["error"]["code"] == "element_not_found"
+    assert people(road).waiting() == []

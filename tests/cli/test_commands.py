@@ -417,7 +417,7 @@ def test_the_shell_completes_commands_operations_and_scopes(shell: Shell, words:
         "COMP_WORDS": words, "COMP_CWORD": str(len(typed) - 1),
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-m", "computer_linker"], env=env, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "computer_linker"], env=env, capture_output=True, text=True, timeout=240
     )
     assert set(offered) <= set(done.stdout.split()), done.stderr
 

@@ -46,7 +46,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def run(home: Path, *words: str) -> dict[str, Any]:
     done = subprocess.run(
         [*PROGRAM, "sessions", *words, "--json"], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=60, check=False,
+        text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -214,7 +214,7 @@ def test_every_list_names_a_client_by_the_same_label(service: Service) -> None:
 
     def printed(*words: str) -> str:
         done = subprocess.run(
-            [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60
+            [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=240
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 def run(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=60, check=False
+        [*PROGRAM, *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=240, check=False
     )
 
 
@@ -49,7 +49,7 @@ def test_a_request_whose_service_ended_is_not_run_again(home: Path, tmp_path: Pa
     ) as asking:
         wait_for(lambda: ran.exists() and ran.read_text() == "once\n")
         end_service(home)
-        _, errors = asking.communicate(timeout=60)
+        _, errors = asking.communicate(timeout=240)
     assert asking.returncode == 1
     assert errors.startswith("error: the connection was lost; what came of it is unknown: computer-linker history\n")
     assert ran.read_text() == "once\n"

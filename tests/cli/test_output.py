@@ -34,7 +34,7 @@ def test_a_result_is_rows_and_tables_on_a_terminal_and_json_in_a_pipe(tmp_path: 
         program = [sys.executable, "-m", "computer_linker", *words]
         for flags, field in (([], "entries"), (["--json"], "data")):
             done = subprocess.run(
-                [*program, *flags], env=environment(home), capture_output=True, text=True, timeout=60, check=True
+                [*program, *flags], env=environment(home), capture_output=True, text=True, timeout=240, check=True
             )
             assert field in json.loads(done.stdout)
         narrow = on_terminal(home, words, 40, NO_COLOR="1")

@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), capture_output=True, text=True, timeout=60, check=False
+        [*PROGRAM, *words], env=environment(home), capture_output=True, text=True, timeout=240, check=False
     )
 
 

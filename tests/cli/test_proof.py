@@ -27,7 +27,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def run(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, "proof", *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=60, check=False
+        [*PROGRAM, "proof", *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=240, check=False
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_the_history_page_shows_small_pictures_of_what_was_seen(home: Path, tmp_
     assert run(home, "attach", str(home.parent / "root" / "large.png")).returncode == 0
     page = tmp_path / "history.html"
     argv = [*PROGRAM, "history", "timeline", "--html", str(page)]
-    subprocess.run(argv, env=environment(home), capture_output=True, timeout=60, check=True)
+    subprocess.run(argv, env=environment(home), capture_output=True, timeout=240, check=True)
     made = page.read_text()
     assert made.count("data:image/jpeg;base64,") == 1
     assert "img-src data:" in made

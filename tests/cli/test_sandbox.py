@@ -9,7 +9,11 @@ from support.service import PROGRAM, environment
 
 def check(home: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, "sandbox", "check", *words], env=environment(home, **env), capture_output=True, text=True, timeout=60
+        [*PROGRAM, "sandbox", "check", *words],
+        env=environment(home, **env),
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
 
 

@@ -189,6 +189,26 @@ def test_a_mistyped_value_is_no_fault_of_the_file(run: Run, tmp_path: Path, word
     assert (tmp_path / "state" / "config.json").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("policy", "said", "hint"),
+    [
+        ("network=maybe", "network is true or false or list of text", "computer-linker scope allow-host SCOPE HOST"),
+        ("allowedCommands=ls", "allowedCommands is list of", "--policy 'allowedCommands=[\"ls\"]'"),
+        ("maxRuntimeSeconds=long", "maxRuntimeSeconds is whole number", "--policy maxRuntimeSeconds=60"),
+        ("allowShell=yes", "allowShell is true or false", "--policy allowShell=true"),
+    ],
+)
+def test_a_wrong_value_says_what_the_field_takes_and_how_it_is_written(
+    run: Run, tmp_path: Path, policy: str, said: str, hint: str
+) -> None:
+    before = (tmp_path / "state" / "config.json").read_bytes()
+    code, _, error = run("scope", "edit", "app", "--policy", policy)
+    assert code == 2 and said in error and hint in error, error
+    assert (tmp_path / "state" / "config.json").read_bytes() == before
+    if "'" in hint:
+        assert run("scope", "edit", "app", "--policy", hint.split("'")[1])[0] == 0
+
+
 def test_the_help_names_every_policy_field_and_its_values(run: Run) -> None:
     text = " ".join(run("scope", "edit", "--help")[1].split())
     assert "sandbox=required or auto or off" in text and "confirm=never or act or all" in text
@@ -213,7 +233,7 @@ def test_a_no_at_the_terminal_exposes_nothing(run: Run, tmp_path: Path) -> None:
         os.write(person, b"n\n")
         done = subprocess.run(
             [*PROGRAM, "scope", "add", str(tmp_path / "person")], env=environment(tmp_path / "state"),
-            stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, timeout=60, check=False,
+            stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, timeout=240, check=False,
         )  # fmt: skip
     finally:
         os.close(terminal)

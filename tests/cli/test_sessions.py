@@ -26,7 +26,7 @@ from support.sleepers import running
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, "sessions", *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=240, check=False,
     )  # fmt: skip
 
 
@@ -146,4 +146,4 @@ def test_what_a_session_left_running_ends_with_it(tmp_path: Path) -> None:
 def history(home: Path) -> str:
     """All that the owner is told."""
     words = [*PROGRAM, "history", "--json"]
-    return subprocess.run(words, env=environment(home), capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(words, env=environment(home), capture_output=True, text=True, timeout=240, check=True).stdout

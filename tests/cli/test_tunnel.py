@@ -19,7 +19,7 @@ def home(tmp_path: Path) -> Path:
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
         check=False,
     )  # fmt: skip
 

@@ -54,7 +54,7 @@ def test_a_service_on_every_address_names_one_that_leads_to_it(home: Path, tmp_p
         elsewhere = re.search(r"--host (\S+) makes it answer at http://(\S+):(\d+)/mcp", said)
         assert elsewhere is None or elsewhere.groups() == (elsewhere[1], elsewhere[1], str(port))
         done = subprocess.run(
-            [*PROGRAM, "client", "setup", "--json"], env=environment(home), capture_output=True, text=True, timeout=60
+            [*PROGRAM, "client", "setup", "--json"], env=environment(home), capture_output=True, text=True, timeout=240
         )
         assert json.loads(done.stdout)["http"]["localUrl"] == f"http://127.0.0.1:{port}/mcp"
 
@@ -79,7 +79,7 @@ def test_a_port_that_is_taken_leads_to_one_that_is_free(home: Path, tmp_path: Pa
         port = taken.getsockname()[1]
         done = subprocess.run(
             [*PROGRAM, "start", str(tmp_path / "app"), "--port", str(port)],
-            env=environment(home), capture_output=True, text=True, timeout=60,
+            env=environment(home), capture_output=True, text=True, timeout=240,
         )  # fmt: skip
     assert done.returncode == 1 and f"port {port} is in use" in done.stderr
     hint = re.search(r"^hint: .*--port (\d+)$", done.stderr, re.MULTILINE)

@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 def run(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """One command line in a process of its own."""
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=60, check=False
+        [*PROGRAM, *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=240, check=False
     )
 
 

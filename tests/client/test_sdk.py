@@ -35,7 +35,7 @@ def allowed(service: Service, name: str) -> Iterator[None]:
     """The owner lets this client approve."""
     for word in ("allow-client", "disallow-client"):
         run = [*PROGRAM, "approvals", word, name]
-        subprocess.run(run, env=environment(service.home), capture_output=True, timeout=60, check=True)
+        subprocess.run(run, env=environment(service.home), capture_output=True, timeout=240, check=True)
         if word == "allow-client":
             yield
 

@@ -62,14 +62,14 @@ def environment_of(user: Path, **more: str) -> dict[str, str]:
 def set_up(service: Service, user: Path, name: str, *words: str) -> None:
     env = {**os.environ, **environment_of(user), "COMPUTER_LINKER_HOME": str(service.home)}
     command = [*PROGRAM, "client", "setup", name, "--write", *words]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
 
 
 def run(user: Path, command: list[str], **env: str) -> str:
     done = subprocess.run(
         command, cwd=user / "work", env=environment_of(user, **env), stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=90,
+        text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done.stdout
@@ -171,7 +171,7 @@ def test_what_claude_mcp_add_wrote_is_seen_and_taken_back(service: Service, user
 
     def ours(*words: str) -> Any:
         done = subprocess.run(
-            [*PROGRAM, "client", *words, "--json"], env=env, capture_output=True, text=True, timeout=60, check=True
+            [*PROGRAM, "client", *words, "--json"], env=env, capture_output=True, text=True, timeout=240, check=True
         )
         return json.loads(done.stdout)
 

@@ -51,7 +51,7 @@ def _on_a_small_disk(tmp_path: Path, options: str, size: int) -> dict[str, Any]:
     mount = f'mount -t tmpfs -o {options} small "$1" || exit 77; exec "$2" -c "$3" "$1" "$4"'
     run = subprocess.run(
         ["unshare", "-m", "sh", "-c", mount, "sh", str(disk), sys.executable, _CHILD, str(size)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     if run.returncode == 77 or "unshare failed" in run.stderr:
         pytest.skip("this machine does not let a test mount a disk of its own")

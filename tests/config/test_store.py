@@ -71,7 +71,7 @@ def test_a_failed_write_says_so_and_leaves_nothing_behind(home: Path) -> None:
         "except ConfigInvalid as error: print(error.message)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(home)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, str(home)], capture_output=True, text=True, timeout=240, check=True
     )
     assert "as it was" in done.stdout
     assert (home / "config.json").read_bytes() == before
@@ -89,7 +89,7 @@ def test_writers_at_the_same_time_lose_nothing(home: Path, tmp_path: Path) -> No
     writers = [
         subprocess.Popen([sys.executable, "-c", code, str(home), str(number), str(tmp_path)]) for number in range(3)
     ]
-    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(timeout=240) for writer in writers] == [0, 0, 0]
     assert len(load(home).scopes) == 15
 
 

@@ -56,7 +56,7 @@ def run(url: str, results: Path, *arguments: str) -> Run:
 def scored(revision: str) -> list[str]:
     """The server scenarios a revision is judged by."""
     listing = subprocess.run(
-        [*command(), "list", "--server", "--requirements", revision], capture_output=True, text=True, timeout=60
+        [*command(), "list", "--server", "--requirements", revision], capture_output=True, text=True, timeout=240
     )
     section = listing.stdout.partition("Server scenarios")[2].partition("Client scenarios")[0]
     return re.findall(r"^  - (\S+)$", section, re.MULTILINE)

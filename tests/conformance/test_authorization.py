@@ -24,7 +24,7 @@ def free_port() -> int:
 
 
 def test_no_scenario_of_the_suite_is_left_out() -> None:
-    listing = subprocess.run([*suite.command(), "list", "--authorization"], capture_output=True, text=True, timeout=60)
+    listing = subprocess.run([*suite.command(), "list", "--authorization"], capture_output=True, text=True, timeout=240)
     assert re.findall(r"^  - (\S+)", listing.stdout, re.MULTILINE) == SCENARIOS
 
 

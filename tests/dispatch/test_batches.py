@@ -183,3 +183,28 @@ async def test_a_dialog_that_needs_the_call_again_never_runs_a_step_twice(asking
     reply = await asking.app.dispatcher.call_wire(call, LOCAL, ask=dialog)
     assert asked == ["batch.run", "file.write"] and reply.envelope["error"]["code"] == "confirm_required"
     assert (asking.root / "log.txt").read_text() == "x" and not (asking.root / "b.txt").exists()
+
+
+async def test_a_token_for_a_batch_shows_all_steps_and_is_good_for_exactly_these(asking: Road) -> None:
+    wanted = {"operations": [write("new.txt"), DELETE]}
+    issued = await asking.data("confirm.issue", input={"op": "batch.run", "input": wanted})
+    [asked] = approvals(asking).waiting()
+    assert "1. file.write new.txt" in asked.text and "2. file.delete keep.txt" in asked.text
+    token = {"token": issued["token"]}
+    early = await asking.call("batch.run", input=wanted, confirm=token)
+    assert early["error"]["code"] == "confirm_required" and not (asking.root / "new.txt").exists()
+    approvals(asking).answer(asked.id, "yes")
+    other = {"operations": [write("other.txt"), DELETE]}
+    assert not (await asking.call("batch.run", input=other, confirm=token))["ok"]
+    assert not (asking.root / "other.txt").exists() and (asking.root / "keep.txt").exists()
+    assert (await asking.call("batch.run", input=wanted, confirm=token))["ok"]
+    assert (asking.root / "new.txt").exists() and not (asking.root / "keep.txt").exists()
+    assert not (await asking.call("batch.run", input=wanted, confirm=token))["ok"]
+
+
+async def test_a_batch_that_needs_no_yes_gets_no_token(asking: Road) -> None:
+    assert (
+        await asking.code("confirm.issue", input={"op": "batch.run", "input": {"operations": [LOOK]}})
+        == "invalid_request"
+    )
+    assert approvals(asking).waiting() == []

@@ -50,3 +50,26 @@ def test_an_installed_program_is_on_the_path_and_goes_without_a_trace(tmp_path: 
     assert run(["make", "uninstall"], clone, env).returncode == 0
     left = [path.name for path in (person / ".local" / "bin").iterdir()]
     assert left == [] and not (person / ".local" / "share" / "computer-linker").exists()
+
+
+def packages_script(tmp_path: Path, **env: str) -> tuple[str, list[str]]:
+    """What `make test` runs for Debian packages, on a machine that has none of them: what it says, and what it calls."""
+    programs, called = tmp_path / "bin", tmp_path / "called"
+    programs.mkdir()
+    for name, body in (("apt-get", f'echo "$@" >> {called}'), ("dpkg-query", "exit 1"), ("id", "echo 0")):
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+        (programs / name).chmod(0o755)
+    found = {"PATH": f"{programs}:/usr/bin:/bin", **env}
+    done = run(["sh", str(ROOT / "tests" / "install-debian-packages.sh")], tmp_path, found)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, called.read_text().splitlines() if called.exists() else []
+
+
+def test_debian_packages_are_named_before_they_are_installed_and_left_out_on_request(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    said, called = packages_script(tmp_path / "one")
+    assert said.startswith("Installing Debian packages") and "NO_APT=1" in said and "tmux" in said
+    assert any(line.startswith("install ") and "tmux" in line for line in called)
+    said, called = packages_script(tmp_path / "two", NO_APT="1")
+    assert "nothing is installed" in said and called == []

@@ -130,7 +130,7 @@ def test_stopping_everything_runs_as_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     subprocess.run(
         [sys.executable, "-m", "computer_linker", "setup", str(tmp_path / "app")],
-        env=environment(tmp_path / "state"), capture_output=True, timeout=60, check=True,
+        env=environment(tmp_path / "state"), capture_output=True, timeout=240, check=True,
     )  # fmt: skip
     assert run_as_written(ROOT / "docs" / "how-to" / "stop-everything.md", tmp_path) == 6
 
@@ -159,7 +159,7 @@ def run_as_written(page: Path, tmp_path: Path) -> int:
                     home, steps = Path(env["COMPUTER_LINKER_HOME"]), steps + 1
                     continue
                 done = subprocess.run(
-                    ["sh", "-c", command], cwd=tmp_path / "work", env=env, capture_output=True, text=True, timeout=60,
+                    ["sh", "-c", command], cwd=tmp_path / "work", env=env, capture_output=True, text=True, timeout=240,
                     check=False,
                 )  # fmt: skip
                 shown = done.stdout + done.stderr
@@ -184,7 +184,9 @@ def test_the_owners_command_on_the_page_can_be_added_as_it_is_written(tmp_path: 
 
     def run(*words: str) -> str:
         env = {**environment(home), "PYTHONPATH": str(tmp_path / "src")}
-        done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            [sys.executable, *words], env=env, capture_output=True, text=True, timeout=240, check=True
+        )
         return done.stdout
 
     command = ("-m", "computer_linker")

@@ -25,7 +25,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def run(service: Service, name: str, *words: str) -> list[str]:
     env = {**os.environ, "COMPUTER_LINKER_HOME": str(service.home), "COMPUTER_LINKER_TOKEN": TOKEN}
     done = subprocess.run(
-        [sys.executable, EXAMPLES / name, *words], env=env, capture_output=True, text=True, timeout=60
+        [sys.executable, EXAMPLES / name, *words], env=env, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -59,7 +59,7 @@ def test_the_first_program_of_the_page_runs(service: Service, tmp_path: Path) ->
     program = tmp_path / "page.py"
     program.write_text(page.split("```python\n")[1].split("```")[0])
     env = {**os.environ, "COMPUTER_LINKER_HOME": str(service.home)}
-    done = subprocess.run([sys.executable, program], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, program], env=env, capture_output=True, text=True, timeout=240)
     assert done.stdout.splitlines() == ["one", "# TODO: two", "", "path_out_of_scope"], done.stderr
 
 

@@ -23,7 +23,7 @@ def far(tmp_path: Path) -> Iterator[Far]:
 def run(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     env = {**os.environ, "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring"}
     return subprocess.run(
-        [sys.executable, str(EXAMPLE), "--home", str(home), *words], env=env, capture_output=True, text=True, timeout=60,
+        [sys.executable, str(EXAMPLE), "--home", str(home), *words], env=env, capture_output=True, text=True, timeout=240,
         check=False,
     )  # fmt: skip
 

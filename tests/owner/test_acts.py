@@ -38,7 +38,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def cli(service: Service, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(service.home), input=stdin, capture_output=True, text=True, timeout=60
+        [*PROGRAM, *words], env=environment(service.home), input=stdin, capture_output=True, text=True, timeout=240
     )
 
 

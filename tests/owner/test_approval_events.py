@@ -38,7 +38,9 @@ async def road(tmp_path: Path) -> AsyncIterator[Road]:
 
 
 def cli(service: Service, *words: str) -> str:
-    done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=240
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -106,7 +106,7 @@ def test_changes_at_the_same_time_are_undone_one_by_one(home: Path) -> None:
             one.stdin.write("\n")
             one.stdin.flush()
     for one in running:
-        one.communicate(timeout=60)
+        one.communicate(timeout=240)
         assert one.returncode == 0
     assert len(records(home)) == 15 and len(config(home)["machineName"]) == len(before["machineName"]) + 15
     for _ in range(15):

@@ -11,7 +11,7 @@ from support.service import PROGRAM, end_service, environment, write_config
 
 def run(home: Path, *arguments: str, ok: bool = True) -> Any:
     done = subprocess.run(
-        [*PROGRAM, *arguments, "--json"], env=environment(home), capture_output=True, text=True, timeout=60
+        [*PROGRAM, *arguments, "--json"], env=environment(home), capture_output=True, text=True, timeout=240
     )
     assert (done.returncode == 0) == ok, done.stdout + done.stderr
     return json.loads(done.stdout) if done.stdout.strip().startswith("{") else done.stderr
@@ -22,7 +22,7 @@ def on_a_terminal(home: Path, *arguments: str) -> str:
     shown, terminal = os.openpty()
     try:
         done = subprocess.run(
-            [*PROGRAM, *arguments], env=environment(home), stdout=subprocess.PIPE, stderr=terminal, timeout=60
+            [*PROGRAM, *arguments], env=environment(home), stdout=subprocess.PIPE, stderr=terminal, timeout=240
         )
         assert done.returncode == 0
         return os.read(shown, 10_000).decode()

@@ -32,7 +32,7 @@ def _in_a_session_with_a_keyring(
     env = {**kept, "XDG_DATA_HOME": str(home.parent / "data"), "XDG_RUNTIME_DIR": str(home.parent / "run")}
     (home.parent / "run").mkdir(mode=0o700, exist_ok=True)
     done = subprocess.run(
-        ["dbus-run-session", "--", "sh", "-c", script], env=env, capture_output=True, text=True, timeout=60
+        ["dbus-run-session", "--", "sh", "-c", script], env=env, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.split()

@@ -49,7 +49,7 @@ async def _bytes(road: Road, artifact_id: str, scope: str) -> bytes:
 def _frames(video: bytes, folder: Path) -> list[bytes]:
     (folder / "v.webm").write_bytes(video)
     argv = ["ffmpeg", "-loglevel", "error", "-i", str(folder / "v.webm"), str(folder / "frame-%02d.png")]
-    subprocess.run(argv, check=True, timeout=60, stdin=subprocess.DEVNULL)
+    subprocess.run(argv, check=True, timeout=240, stdin=subprocess.DEVNULL)
     return [path.read_bytes() for path in sorted(folder.glob("frame-*.png"))]
 
 

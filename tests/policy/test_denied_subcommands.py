@@ -130,7 +130,7 @@ async def test_nothing_is_pushed(tmp_path: Path) -> None:
     git config alias.stored push && git remote add away ../away.git
     """
     root.mkdir()
-    subprocess.run(["sh", "-ec", script], cwd=root, check=True, timeout=60)
+    subprocess.run(["sh", "-ec", script], cwd=root, check=True, timeout=240)
     refspec = ["away", "HEAD:refs/heads/new"]
     forms = [
         ["push"], ["-C", ".", "push"], ["--no-pager", "push"], ["--git-dir=.git", "push"], ["-c", "alias.p=push", "p"], ["stored"],

@@ -23,7 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def diagnose(home: Path, *words: str) -> tuple[int, dict[str, Any], str]:
     done = subprocess.run(
         [*PROGRAM, "diagnose", "client", *words, "--json"],
-        env=environment(home), capture_output=True, text=True, timeout=60,
+        env=environment(home), capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stdout

@@ -28,7 +28,7 @@ class Site:
     def diagnose(self, *words: str, **env: str) -> tuple[int, dict[str, Any], str]:
         done = subprocess.run(
             [*PROGRAM, "diagnose", "client", *(words or ("--public",)), "--json"],
-            env=environment(self.service.home, **(env or self.front.trusting)), capture_output=True, text=True, timeout=90,
+            env=environment(self.service.home, **(env or self.front.trusting)), capture_output=True, text=True, timeout=240,
         )  # fmt: skip
         assert done.stdout, done.stderr
         assert TOKEN not in done.stdout
@@ -61,7 +61,7 @@ def test_a_smoke_test_by_the_public_address(site: Site) -> None:
     with proxying(site.front, site.service.port):
         done = subprocess.run(
             [*PROGRAM, "client", "smoke", "--public", "--json"],
-            env=environment(site.service.home, **site.front.trusting), capture_output=True, text=True, timeout=90,
+            env=environment(site.service.home, **site.front.trusting), capture_output=True, text=True, timeout=240,
         )  # fmt: skip
     answer = json.loads(done.stdout)
     assert done.returncode == 0, answer
@@ -73,7 +73,7 @@ def test_a_smoke_test_says_what_is_wrong_with_the_certificate(site: Site) -> Non
     with proxying(site.front, site.service.port):
         done = subprocess.run(
             [*PROGRAM, "client", "smoke", "--public"],
-            env=environment(site.service.home), capture_output=True, text=True, timeout=90,
+            env=environment(site.service.home), capture_output=True, text=True, timeout=240,
         )  # fmt: skip
     assert done.returncode == 1
     assert "certificate" in (done.stdout + done.stderr).lower()

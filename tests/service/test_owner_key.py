@@ -25,7 +25,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def line(service: Service, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60, check=False
+        [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=240, check=False
     )
 
 
@@ -81,7 +81,7 @@ def test_a_key_that_is_not_right_is_refused_with_what_helps_until_the_next_start
         done = read_by_line(service)
         assert done.returncode != 0 and said in done.stderr and "hello" not in done.stdout, done.stderr
         shim = subprocess.run(
-            [*PROGRAM, "stdio"], env=environment(service.home), input="", capture_output=True, text=True, timeout=60
+            [*PROGRAM, "stdio"], env=environment(service.home), input="", capture_output=True, text=True, timeout=240
         )
         assert shim.returncode == 1 and said in shim.stderr, shim.stderr
         with pytest.raises(ClientFailed, match=said), Client.over_socket(service.home):

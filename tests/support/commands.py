@@ -17,7 +17,7 @@ import computer_linker.cli
 import computer_linker.owner
 from support.service import PROGRAM, environment
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 _FORKING = multiprocessing.get_context("forkserver")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-LONGEST_S = 60
+LONGEST_S = 240
 _DICE = random.Random(1)
 _PROBES = (
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -27,7 +27,7 @@ _PROBES = (
     b"",
 )
 _RESTED_S = 0.02
-_GATHERED_S = 20
+_GATHERED_S = 90
 _tried = asyncio.Semaphore(0)
 
 

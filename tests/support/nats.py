@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from computer_linker.fleet.embedded import free_port, server_program
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 class NatsServer:

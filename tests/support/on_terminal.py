@@ -26,7 +26,7 @@ def on_terminal(home: Path, words: list[str], columns: int, answer: str = "", **
             with contextlib.suppress(OSError):  # Linux ends a terminal without a program by EIO
                 while data := os.read(leader, 65536):
                     shown += data
-            assert child.wait(timeout=60) == (1 if answer == "n" else 0), shown
+            assert child.wait(timeout=240) == (1 if answer == "n" else 0), shown
     finally:
         os.close(leader)
     return shown.decode()

@@ -79,7 +79,7 @@ def _files(root: Path, wheel: Path, sdist: Path) -> Iterator[str]:
     source = root / "src"
     tracked = subprocess.run(
         ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "src"],
-        capture_output=True, check=True, timeout=60,
+        capture_output=True, check=True, timeout=240,
     ).stdout.decode().split("\0")  # fmt: skip
     with zipfile.ZipFile(wheel) as packed:
         in_wheel = set(packed.namelist())
@@ -104,7 +104,7 @@ def _files(root: Path, wheel: Path, sdist: Path) -> Iterator[str]:
 
 def _tree(root: Path) -> Iterator[str]:
     status = subprocess.run(
-        ["git", "-C", str(root), "status", "--porcelain"], capture_output=True, text=True, check=True, timeout=60
+        ["git", "-C", str(root), "status", "--porcelain"], capture_output=True, text=True, check=True, timeout=240
     ).stdout
     if status.strip():
         yield f"{len(status.splitlines())} files differ from the commit"

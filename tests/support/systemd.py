@@ -63,7 +63,7 @@ class Manager:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
         return done.stdout

@@ -10,7 +10,7 @@ from support.service import PROGRAM, environment
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240
     )
 
 

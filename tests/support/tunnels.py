@@ -17,7 +17,7 @@ from computer_linker.tunnels.supervisor import Pace, Supervisor
 from support.service import is_alive
 from support.standins import digest, install
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 QUICK = Pace(first_s=0.05, most_s=0.2, tries=4, steady_s=5.0, poll_s=0.05)
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import anyio
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 _STEP_S = 0.01
 _Value = TypeVar("_Value")
 

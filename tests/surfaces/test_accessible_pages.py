@@ -78,7 +78,7 @@ def test_the_timeline_page(service: Service, tmp_path: Path, is_wide: bool) -> N
             http.control("computer_operation", scope="app", op=op, target="missing")
     place = tmp_path / "timeline.html"
     words = [*PROGRAM, "history", "timeline", "--html", str(place)]
-    subprocess.run(words, env=environment(service.home), check=True, capture_output=True, timeout=60)
+    subprocess.run(words, env=environment(service.home), check=True, capture_output=True, timeout=240)
     with phone(tmp_path / "profile", is_wide=is_wide) as page:
         page.open(place.as_uri())
         assert violations(page) == []

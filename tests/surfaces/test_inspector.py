@@ -41,7 +41,7 @@ def inspect(service: Service, way: str, *arguments: str) -> tuple[int, Any]:
         era = way.removeprefix("http-")
         words = [*command, "--server-url", service.url, "--transport", "http", "--protocol-era", era]
         words += ["--header", f"Authorization: Bearer {TOKEN}", *arguments]
-    run = subprocess.run(words, capture_output=True, text=True, timeout=90, env=environment(service.home))
+    run = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environment(service.home))
     return run.returncode, json.loads(run.stdout or run.stderr.strip().splitlines()[-1])
 
 

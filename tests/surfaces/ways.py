@@ -83,7 +83,7 @@ def over_the_command_line(service: Service) -> Iterator[Call]:
             env=environment(service.home),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
         assert run.stdout, run.stderr
         envelope: dict[str, Any] = json.loads(run.stdout)

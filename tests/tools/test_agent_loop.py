@@ -77,7 +77,7 @@ def session() -> tuple[SimulatedComputer, ToolContext]:
 
 
 def test_the_script_runs_as_a_program() -> None:
-    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert "Grüße aus dem Skript 你好" in done.stdout
 

@@ -28,7 +28,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def diagnose(service: Service) -> dict[str, Any]:
     done = subprocess.run(
         [*PROGRAM, "diagnose", "client", "--json"],
-        env=environment(service.home), capture_output=True, text=True, timeout=90,
+        env=environment(service.home), capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

@@ -132,7 +132,7 @@ async def test_progress_comes_through_while_the_call_still_runs(site: tuple[Serv
     headers = {"authorization": f"Bearer {TOKEN}"}
     with anyio.fail_after(60):
         async with (
-            httpx2.AsyncClient(headers=headers, verify=front.tls, timeout=60) as http,
+            httpx2.AsyncClient(headers=headers, verify=front.tls, timeout=240) as http,
             Client(streamable_http_client(f"{front.base}/mcp", http_client=http), mode="auto") as client,
         ):
             arguments = {

@@ -37,7 +37,7 @@ def serve(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         env=environment(home),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
 
 
@@ -77,7 +77,12 @@ def test_a_cut_history_is_named_over_stdio_with_its_own_remedy(tmp_path: Path) -
     journal = home / "audit" / "journal-000000000001.jsonl"
     journal.write_bytes(journal.read_bytes()[:40])
     run = subprocess.run(
-        [*PROGRAM, "stdio"], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        [*PROGRAM, "stdio"],
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
     assert_one_clear_line(run, "history", "history verify", "audit folder aside")
     assert "doctor" not in run.stderr
@@ -109,7 +114,7 @@ def test_a_config_that_does_not_validate_stops_every_entry_and_is_left_as_it_was
             env=environment(home),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             stdin=subprocess.DEVNULL,
         )
         assert run.returncode == 1, run.stderr
@@ -125,7 +130,7 @@ def test_a_state_folder_that_did_not_exist_is_named_and_not_used_silently(tmp_pa
     started = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
     asked = "".join(json.dumps(one) + "\n" for one in (rpc(0, "initialize", started), rpc(1, "tools/call", call)))
     run = subprocess.run(
-        [*PROGRAM, "stdio"], env=environment(home), input=asked, capture_output=True, text=True, timeout=60
+        [*PROGRAM, "stdio"], env=environment(home), input=asked, capture_output=True, text=True, timeout=240
     )  # fmt: skip
     end_service(home)
     assert f"warning: the state folder {home}" in run.stderr and "has no scopes" in run.stderr

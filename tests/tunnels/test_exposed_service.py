@@ -25,7 +25,7 @@ PUBLIC = "stand-in-1.trycloudflare.com"
 
 def cli(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90,
+        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
         check=False,
     )  # fmt: skip
 
@@ -346,7 +346,7 @@ def test_a_proxy_of_ones_own_is_open_when_its_address_leads_here(tmp_path: Path)
             assert (opened["state"], opened["publicUrl"]) == ("running", front.base)
             done = subprocess.run(
                 [*PROGRAM, "tunnel", "status", "--check", "--json"], env=environment(running.home, **front.trusting),
-                capture_output=True, text=True, timeout=60, check=False,
+                capture_output=True, text=True, timeout=240, check=False,
             )  # fmt: skip
             assert json.loads(done.stdout)["check"] == {"ok": True, "problem": None}
 

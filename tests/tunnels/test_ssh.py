@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(program() is None, reason="n
 
 def cli(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90,
+        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
         check=False,
     )  # fmt: skip
 
@@ -183,7 +183,7 @@ def test_start_with_the_ssh_tunnel_says_where_it_is_reached(server: SshServer, t
     with serving(tmp_path / "other", token=TOKEN, tunnel={"ssh": server.settings}) as started:
         done = subprocess.run(
             [*PROGRAM, "start", "--tunnel", "ssh"], env=environment(started.home), capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=90, check=False,
+            stdin=subprocess.DEVNULL, timeout=240, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert f"http://127.0.0.1:{server.remote_port}/mcp" in done.stdout

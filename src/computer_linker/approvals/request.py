@@ -27,7 +27,7 @@ State = Literal["waiting", "approved", "denied", "spent", "expired"]
 Answer = Literal["yes", "same", "shape", "no"]
 """The owner's answer: once, this exact request again, requests of this shape, or no."""
 WAIT_S = 60.0
-_FINAL = (PermissionDenied, PathOutOfScope, NotFound, ProcessNotFound, InvalidRequest)
+_FINAL = (PermissionDenied, PathOutOfScope, NotFound, ProcessNotFound, InvalidRequest, ElementNotFound, StaleReference)
 """Faults of a preview that no answer changes; others (a page or a screen that cannot be looked at) may pass."""
 DIALOG_CHARACTERS = 2600
 """A client's dialog is trusted to show this much of a request."""
@@ -117,7 +117,7 @@ class ApprovalRequest:
     def text(self) -> str:
         """The whole request as plain text: what it would change or touch, then its exact bytes."""
         lines = () if self.about is None else self.about.lines
-        return "\n".join([*lines, "", self.preview]) if lines else self.preview
+        return "\n".join([*lines, "", "The exact request:", self.preview]) if lines else self.preview
 
     @property
     def holds(self) -> Mapping[str, str]:
@@ -133,6 +133,11 @@ class ApprovalRequest:
     def fits_a_dialog(self) -> bool:
         """True when a client's dialog is trusted to show the whole text; it does not report how much of it it shows."""
         return len(self.text) <= DIALOG_CHARACTERS
+
+
+def mark_of(op: str, line: str) -> str:
+    """The first sign of a line of a difference. Those of a batch are indented below their step."""
+    return line.lstrip(" ")[:1] if op == "batch.run" else line[:1]
 
 
 class NeedsInput(Exception):

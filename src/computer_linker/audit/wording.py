@@ -201,8 +201,8 @@ def outcome(event: HistoryEvent) -> str:
         case "failed" if event["reason"] == WITHDRAWN:
             return WITHDRAWN
         case "failed":
-            # Of the owner's own acts the reason is why they failed; of a client's call it may be why a person was asked.
-            why = None if event["scope"] else event["reason"]
+            # Where a person is asked, the reason is why they are.
+            why = None if event["decision"] == "ask" else event["reason"]
             return f"failed: {why or _plain(code or 'error')}"
     return event["outcome"]
 
@@ -313,7 +313,8 @@ def _short(operation: object) -> str:
 
 def _changed(summary: Mapping[str, object]) -> str:
     """`app: confirm all -> never`: the fields of the config that were changed; before a change, the scope."""
-    return str(summary.get("changed") or summary.get("scope") or summary.get("setting") or "").removeprefix("config: ")
+    found = summary.get("changed") or summary.get("scope") or summary.get("setting")
+    return str(found or "").removeprefix("config: ")
 
 
 _OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {

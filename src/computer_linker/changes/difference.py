@@ -87,7 +87,11 @@ def _bounded(lines: list[str]) -> list[str]:
     if len(lines) <= _HEAD + _TAIL:
         return lines
     left_out = len(lines) - _HEAD - _TAIL
-    return [*lines[:_HEAD], f"… {left_out} lines of the difference not shown …", *lines[-_TAIL:]]
+    return [
+        *lines[:_HEAD],
+        f"… {left_out} {'line' if left_out == 1 else 'lines'} of the difference not shown …",
+        *lines[-_TAIL:],
+    ]
 
 
 def as_text(data: bytes | None) -> str | None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +16,7 @@ import typer
 from computer_linker.cli.countdown import ask_until, drop_typed
 from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.owner import ask
+from computer_linker.policy.visible_text import folded
 
 if TYPE_CHECKING:
     from computer_linker.approvals.terminal import Listed, WaitingRequest
@@ -107,8 +107,7 @@ def _answer(item: "WaitingRequest", deadline: float, is_gone: Callable[[], bool]
 
 def _say_wrapped(text: str) -> None:
     """Print a sentence folded at spaces, each character of it."""
-    columns = shutil.get_terminal_size().columns
-    for line in wrap(text, max(columns, 40), subsequent_indent="     ", drop_whitespace=False, break_on_hyphens=False):
+    for line in folded(text, max(shutil.get_terminal_size().columns, 40)):
         say(line)
 
 
@@ -141,11 +140,12 @@ def _page_through(item: "WaitingRequest") -> str | None:
         if first + rows >= len(lines):
             break
         left = len(lines) - first - rows
-        key = _prompt(f"{left} more lines. Enter shows them, n refuses, k skips, ! answers without reading them")
+        rest = "1 more line" if left == 1 else f"{left} more lines"
+        key = _prompt(f"{rest}. Enter shows them, n refuses, k skips, ! answers without them")
         if key in ("n", "k"):
             return key
         if key == "!":
-            note(f"You have not seen {left} lines of it.")
+            note(f"You have not seen the rest of it: {rest}.")
             return None
     _draw_picture(item)
     return None
@@ -188,7 +188,8 @@ def _show(item: "WaitingRequest") -> None:
     for line in _styled(item, columns):
         say(line)
     for choice in item.choices:
-        say(f"  --{choice.answer} would allow {choice.text}")
+        for line in folded(f"--{choice.answer} would allow {choice.text}", columns - 2):
+            say(f"  {line}")
     _draw_picture(item)
 
 

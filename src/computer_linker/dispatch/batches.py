@@ -39,21 +39,25 @@ class NewContext(Protocol):
     def __call__(self, *, op: Operation, scope: Scope, call: Call) -> Context: ...
 
 
-async def ask_once(
-    ctx: Context, op: Operation, call: Call, ask: Approver | None, steps: Sequence[Step], new_context: NewContext
-) -> Yes | None:
+async def ask_once(ctx: Context, op: Operation, call: Call, ask: Approver | None, steps: Sequence[Step]) -> Yes | None:
     """Ask a person about all steps before the first of them; None where no step needs it. Raises where the answer is no."""
-    seen = [await _look(ctx, step, new_context) for step in steps]
-    if not any(one.asked for one in seen):
+    about = await ctx.about_steps(ctx, steps)
+    if about is None:
         return None
 
     async def shown() -> Preview:
-        return _one_preview(steps, seen)
+        return about
 
     yes = await ctx.use(Approvals).confirm(call, op, ctx.scope, ctx.principal, ask, shown)
     covered = () if yes.asked.about is None else yes.asked.about.steps
     ctx.granted = [None if one is None else Yes(yes.approval, one) for one in covered]
     return yes
+
+
+async def about_steps(ctx: Context, steps: Sequence[Step], new_context: NewContext) -> Preview | None:
+    """What a person is shown of all steps; None where no step needs a yes."""
+    seen = [await _look(ctx, step, new_context) for step in steps]
+    return _one_preview(steps, seen) if any(one.asked for one in seen) else None
 
 
 async def _look(ctx: Context, step: Step, new_context: NewContext) -> Look:

@@ -6,7 +6,7 @@ Nothing else turns an exception into a failure, and nothing else audits.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -16,22 +16,22 @@ from typing import Any
 import anyio
 
 from computer_linker.approvals.approvals import Approvals, Approver, Yes
-from computer_linker.approvals.request import NeedsInput
+from computer_linker.approvals.request import NeedsInput, Preview
 from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
-from computer_linker.dispatch.batches import ask_once, in_a_batch, is_as_shown
+from computer_linker.dispatch.batches import about_steps, ask_once, in_a_batch, is_as_shown
 from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.events import (
+    answer_of,
     head_of,
     mark_failed,
     mark_left,
     name_object,
     name_scope,
     new_event,
-    unpaused,
 )
 from computer_linker.dispatch.intent import Intent, run_after_intent
 from computer_linker.dispatch.live_sessions import LiveSessions
@@ -53,7 +53,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.registry.catalog import Catalog
-from computer_linker.registry.context import Context, Progress
+from computer_linker.registry.context import Context, Progress, Step
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.signature import signature
 from computer_linker.registry.spelling import read_arguments, read_wire
@@ -194,6 +194,7 @@ class Dispatcher:
                 return await self._run(self.catalog.current(call), caller, event, started)
             raise running.failure(has_begun=event.intended)
         except LinkError as error:
+            name_object(event, self.catalog.by_name.get(call.op), call)
             return await self._failed(event, started, error)
         except (anyio.get_cancelled_exc_class(), NeedsInput) as left:
             how = ConfirmRequired if isinstance(left, NeedsInput) else Aborted
@@ -208,7 +209,7 @@ class Dispatcher:
 
     async def _run(self, call: Call, caller: Caller, event: Event, started: float) -> Reply:
         principal = caller.principal
-        unpaused(self.pause, principal, event, self.catalog.by_name.get(call.op), call)
+        self.pause.check(principal)
         if self.routes is not None and "/" in call.scope and principal.grants is None:
             return await self._forward(self.routes, call, caller, event, started)
         scope = find_scope(self.services.current_config, call.scope, principal)
@@ -219,7 +220,6 @@ class Dispatcher:
         event.decision = verdict.decision
         if verdict.decision != "allow":
             event.reason = verdict.reason
-            name_object(event, op, call)
         refuse(verdict, op)
         call, arguments = read_arguments(op, call)
         name_scope(event, arguments)
@@ -242,8 +242,7 @@ class Dispatcher:
             if yes.asked.about is not None:
                 hold_to(ctx, yes.asked, seen, preview)
         elif op.makes is not None:
-            look = partial(self._context, caller=caller, event=replace(event, summary={}), intent=None)
-            yes = await ask_once(ctx, op, call, caller.ask, op.makes(ctx, **arguments), look)
+            yes = await ask_once(ctx, op, call, caller.ask, op.makes(ctx, **arguments))
             if yes is not None:
                 event.decision, event.approval = "ask", yes.approval
                 self._hold(ctx, op, yes)
@@ -280,6 +279,10 @@ class Dispatcher:
         async def refuse_inner(inner: Call, error: LinkError) -> Reply:
             return await self.refuse(wire_call(inner), caller.principal, error, parent=event.operation_id)
 
+        async def about_inner(ctx: Context, steps: Sequence[Step]) -> Preview | None:
+            look = partial(self._context, caller=caller, event=replace(event, summary={}), intent=None)
+            return await about_steps(ctx, steps, look)
+
         return Context(
             operation_id=event.operation_id,
             op=op.name,
@@ -289,6 +292,7 @@ class Dispatcher:
             services=self.services,
             dispatch=dispatch,
             refuse=refuse_inner,
+            about_steps=about_inner,
             durable_intent=_nothing_to_record if intent is None else intent.durable,
             sync_with_intent=None if intent is None else intent.sync_with,
             parent=event.parent,
@@ -350,14 +354,7 @@ class Dispatcher:
         event.error_code = None if error is None else error.code
         event.effect, event.boundary = ctx.effect, ctx.boundary
         await self._close_effect(ctx, event, started)
-        envelope = {**head_of(event), "data": result, "warnings": ctx.warnings}
-        if ctx.effect is not None:
-            envelope["effect"] = ctx.effect
-        if (given := event.approval) is not None:
-            envelope["approval"] = {"by": given.by, "way": given.way, "extent": given.extent}
-        if error is not None:
-            envelope["error"] = error_object(error)
-        return Reply(envelope, ctx.attachments)
+        return Reply(answer_of(event, result, ctx.warnings, error), ctx.attachments)
 
     async def _failed(self, event: Event, started: float, error: LinkError) -> Reply:
         mark_failed(event, error)

@@ -9,7 +9,7 @@ from typing import Any
 
 from computer_linker.approvals.request import Denied
 from computer_linker.audit.command_line import command_preview
-from computer_linker.dispatch.pause import STOPPED, Pause
+from computer_linker.dispatch.pause import STOPPED
 from computer_linker.errors import (
     Aborted,
     ConfigInvalid,
@@ -18,10 +18,9 @@ from computer_linker.errors import (
     InvalidRequest,
     LinkError,
     NoAnswer,
-    Paused,
 )
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call
+from computer_linker.model.envelope import Call, error_object
 from computer_linker.model.event import WITHDRAWN, Event
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
@@ -69,6 +68,18 @@ def _date(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
+def answer_of(event: Event, result: Any, warnings: list[str], error: LinkError | None) -> dict[str, Any]:
+    """The envelope of a call that has a result; it may carry a failure too, such as that of a step."""
+    envelope = {**head_of(event), "data": result, "warnings": warnings}
+    if event.effect is not None:
+        envelope["effect"] = event.effect
+    if (given := event.approval) is not None:
+        envelope["approval"] = {"by": given.by, "way": given.way, "extent": given.extent}
+    if error is not None:
+        envelope["error"] = error_object(error)
+    return envelope
+
+
 def mark_failed(event: Event, error: LinkError) -> None:
     """Record a failure in the event: its code, what it leaves unknown, and who or which rule refused it."""
     event.ok = False
@@ -91,16 +102,6 @@ def mark_failed(event: Event, error: LinkError) -> None:
         event.reason = error.message
 
 
-def unpaused(pause: Pause, principal: Principal, event: Event, op: Operation | None, call: Call) -> None:
-    """Refuse a client's call while clients are paused; the event names what it was about."""
-    try:
-        pause.check(principal)
-    except Paused:
-        if op is not None:
-            name_object(event, op, call)
-        raise
-
-
 def name_scope(event: Event, arguments: Mapping[str, object]) -> None:
     """Record which scope an act of the owner is about, before it can fail."""
     scope = getattr(arguments.get("input"), "scope", None)
@@ -116,8 +117,11 @@ def mark_left(event: Event, op: Operation | None, error: type[LinkError]) -> Non
         event.reason = WITHDRAWN
 
 
-def name_object(event: Event, op: Operation, call: Call) -> None:
-    """Record what a refused request was about: its target and command line, as far as they can be read."""
+def name_object(event: Event, op: Operation | None, call: Call) -> None:
+    """Record what a failed request was about where that is not known yet: its target and command line, as far as they can
+    be read. It may have been refused before it was parsed."""
+    if op is None or event.target is not None or event.command_preview is not None:
+        return
     if type(call.target) is str:
         event.target = call.target
     if op.runs is not None:

@@ -6,9 +6,12 @@ like those of paths and addresses.
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
-_WIDTH = 100
+_BREAKS = (" ", ",", ";:/&|)}]")
+"""What a line is broken after, if it can be: a space, a comma, else another sign between two parts."""
+_INDENT = 2
 _MAX_MARKS = 4
 _UNSEEN = frozenset(
     chr(code)
@@ -73,10 +76,48 @@ def principal_label(principal: str) -> str:
 
 
 def preview(canonical: bytes, digest: str) -> str:
-    """Format the canonical request for a person: all of it, escaped and wrapped, its length and digest below."""
-    text = escaped(canonical.decode("utf-8"))
-    lines = [text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]
-    return "\n".join([*lines, f"{len(canonical)} bytes, sha256 {digest}"])
+    """Format the canonical request for a person: all of it, escaped, in one line; its length and digest below."""
+    return f"{escaped(canonical.decode('utf-8'))}\n{len(canonical)} bytes, sha256 {digest}"
+
+
+def folded(text: str, width: int) -> Iterator[str]:
+    """The text in lines of at most `width` cells, every character of it in its place; later lines are indented further.
+
+    A line is broken inside a word only where no line could hold the word.
+    """
+    further = " " * (min(len(text) - len(text.lstrip(" ")), width // 3) + _INDENT)
+    at, indent, is_ascii = 0, "", text.isascii()
+    while True:
+        room = width - len(indent)
+        end = min(at + room, len(text)) if is_ascii else _reach(text, at, room)
+        if end < len(text):
+            end = _break(text, at, end)
+        yield indent + text[at:end]
+        at, indent = end, further
+        if at >= len(text):
+            return
+
+
+def _reach(text: str, at: int, room: int) -> int:
+    """The end of what fits into so many cells."""
+    for end in range(at, len(text)):
+        char = text[end]
+        room -= 2 if unicodedata.east_asian_width(char) in "WF" else 0 if unicodedata.combining(char) else 1
+        if room < 0:
+            return max(end, at + 1)
+    return len(text)
+
+
+def _break(text: str, at: int, end: int) -> int:
+    word = text.rfind(" ", at, end) + 1
+    word_end = text.find(" ", end, word + end - at - _INDENT)
+    if text[at:word].strip() and (word_end >= 0 or len(text) - word <= end - at - _INDENT):
+        return word
+    for signs in _BREAKS:
+        last = max(text.rfind(sign, at, end) for sign in signs) + 1
+        if last - at > (end - at) // 2:
+            return last
+    return end
 
 
 def beginning(shown: str, most: int) -> str:

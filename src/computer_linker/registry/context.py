@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from computer_linker.approvals.approvals import Yes
+from computer_linker.approvals.request import Preview
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.files import Change, Changed
 from computer_linker.errors import LinkError
@@ -58,6 +59,8 @@ class Context:
     """Run another call through the dispatcher (batch.run)."""
     refuse: Callable[[Call, LinkError], Awaitable[Reply]]
     """Answer and audit another call that cannot be run (batch.run)."""
+    about_steps: Callable[["Context", Sequence[Step]], Awaitable[Preview | None]]
+    """What a person would be shown of the calls that an operation makes; None where none of them needs a yes."""
     durable_intent: Callable[[], Awaitable[None]]
     """Returns once the intent is durable and the approved state is unchanged. A side effect awaits it just before its
     first irreversible step."""

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
+from pydantic import ValidationError
 
 from computer_linker.config.load import CONFIG_NAME, load
 from computer_linker.config.overlaps import unasked
@@ -13,6 +14,8 @@ from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.registry.cli_options import fields_of, read_value, type_name
 from computer_linker.registry.context import Context
+
+_PLAIN_KINDS = ("true or false", "whole number", "list of")
 
 
 def scope_in(document: dict[str, Any], scope_id: str) -> dict[str, Any]:
@@ -34,9 +37,22 @@ def known_scope(config: Config, scope_id: str) -> Scope:
 
 def policy_names() -> str:
     """Every policy field with its values, for the help of `--policy`."""
-    schema = ScopePolicy.model_json_schema(by_alias=True)
-    fields = fields_of(schema)
-    return "; ".join(f"{name}={type_name(field)}" for name, field in fields.items())
+    return "; ".join(f"{name}={kind}" for name, kind in _policy_kinds().items())
+
+
+def _policy_kinds() -> dict[str, str]:
+    """What each policy field takes."""
+    fields = fields_of(ScopePolicy.model_json_schema(by_alias=True))
+    return {name: type_name(field) for name, field in fields.items()}
+
+
+def _is_policy_value(name: str, value: Any) -> bool:
+    """Whether a policy field takes this value, whatever the others are."""
+    try:
+        ScopePolicy.model_validate({name: value})
+    except ValidationError as error:
+        return all(name not in problem["loc"] for problem in error.errors())
+    return True
 
 
 def policy_pair(text: str) -> tuple[str, Any]:
@@ -46,7 +62,22 @@ def policy_pair(text: str) -> tuple[str, Any]:
         raise InvalidRequest(
             f"{text!r} is not name=value.", hint="for example: --policy network=false --policy sandbox=required"
         )
-    return name, None if value == "" else read_value(value)
+    given = None if value == "" else read_value(value)
+    kind = _policy_kinds().get(name, "")
+    # A choice of names is left to the config's own check, which knows the nearest one.
+    if given is not None and any(word in kind for word in _PLAIN_KINDS) and not _is_policy_value(name, given):
+        raise InvalidRequest(
+            f"{name} is {kind}; {value!r} is not. Nothing was changed.", hint=_policy_hint(name, kind, value)
+        )
+    return name, given
+
+
+def _policy_hint(name: str, kind: str, value: str) -> str:
+    if name == "network":
+        return "all hosts or none: --policy network=true or =false; some: computer-linker scope allow-host SCOPE HOST"
+    if kind.startswith("list of"):
+        return f"a list is written --policy '{name}=[\"{value}\"]'"
+    return f"for example --policy {name}={'true' if kind.startswith('true') else '60'}"
 
 
 def warn_of_unasked(ctx: Context, config: Config, scope_id: str) -> None:

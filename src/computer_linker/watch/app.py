@@ -10,41 +10,29 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import Input, Static
 
 from computer_linker.errors import LinkError
 from computer_linker.watch import tables
-from computer_linker.watch.acts import Acts
+from computer_linker.watch.acts import Acts, printable_lines
 from computer_linker.watch.calls import Call, Calls
 from computer_linker.watch.feeds import Feeds
 from computer_linker.watch.link import Link, Refused
 from computer_linker.watch.opening import desktop_command, file_of, open_on_desktop, pager_of
 from computer_linker.watch.past import Past, problem
 from computer_linker.watch.requests import Format, RequestPanel
+from computer_linker.watch.row_list import RowList
 from computer_linker.watch.screens import QuestionScreen, ReadScreen
+from computer_linker.watch.style import STYLE
 
-_KEYS = "1-4 views  Enter details  a approve  d deny  s shape  x stop  u undo  p pause  o open  / filter  b back  ? help  q quit"
 _REFRESH_S = 0.5
 _SETTLED_S = 0.1
-_STYLE = """
-Screen { layout: vertical; }
-#head { height: 1; background: $primary; color: $text; }
-#views, #note { height: 1; }
-#keys { height: auto; max-height: 2; color: $text-muted; }
-#table { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
-#filter { display: none; height: 1; border: none; padding: 0; }
-#requests { height: auto; max-height: 65%; border: solid $warning; padding: 0; display: none; scrollbar-size-vertical: 1; }
-.title { height: 1; text-style: bold; color: $warning; }
-#text { height: 1fr; }
-QuestionScreen { align: center middle; }
-#question { width: 76; height: auto; max-height: 20; border: heavy $warning; padding: 1 2; background: $surface; }
-"""
 
 
 class WatchApp(App[None]):
     """What clients do, as it happens."""
 
-    CSS = _STYLE
+    CSS = STYLE
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         # With priority: each key is taken before the next one is read, so that quick typing goes where it is meant to.
@@ -73,6 +61,7 @@ class WatchApp(App[None]):
         self._listeners: list[dict[str, Any]] = []
         self._paused: str | None = None
         self._away: str | None = None
+        self._widths: list[int] = []
         self._asks_time = False
         self._will_refresh = False
         self._countdown: Timer | None = None
@@ -82,10 +71,11 @@ class WatchApp(App[None]):
         yield Static("", id="head", markup=False)
         yield self._panel
         yield Static("", id="views")
-        yield DataTable(id="table", cursor_type="row", cell_padding=0)
+        yield RowList(id="table")
+        yield Static("", id="row", markup=False)
         yield Input(id="filter", compact=True)
         yield Static("", id="note", markup=False)
-        yield Static(_KEYS, id="keys", markup=False)
+        yield Static("", id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(Input).cursor_blink = False
@@ -112,20 +102,14 @@ class WatchApp(App[None]):
         self.screen.refresh()
 
     @property
-    def _table(self) -> "DataTable[Text]":
-        return self.query_one("#table", DataTable)
-
-    @property
-    def _widths(self) -> list[int]:
-        return tables.widths(self._view, self.size.width - 1)
+    def _table(self) -> RowList:
+        return self.query_one("#table", RowList)
 
     @property
     def selected(self) -> str | None:
         """What the selected row stands for."""
-        table = self._table
-        if not table.row_count or table.cursor_row >= table.row_count:
-            return None
-        return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
+        row = self._table.row
+        return None if row is None else row.key
 
     @property
     def view(self) -> tables.View:
@@ -160,13 +144,19 @@ class WatchApp(App[None]):
         self._head()
 
     def _on_events(self, news: dict[str, Any]) -> None:
+        known = (self._paused, self._calls.running)
         for record in news["records"]:
             self._calls.take(record)
         self._calls.set_running(news["running"])
-        self._paused = (news["pausedUntil"] or "unpaused") if news["paused"] else None
+        self._paused = (news["pausedUntil"] or "you end it (p)") if news["paused"] else None
+        if not news["records"] and known == (self._paused, self._calls.running):
+            # The wait is over and nothing came.
+            return
+        if known[0] != self._paused:
+            self.say(f"Every client is paused until {self._paused}." if self._paused else "Clients may go on.")
         if news["missed"]:
             self.say(f"{news['missed']} calls went by too quickly to show; b reads them from the history")
-        if news["records"] and self._view in ("calls", "clients"):
+        if self._view in ("calls", "clients"):
             self._rows()
         self._head()
         self.refresh_lists()
@@ -231,14 +221,11 @@ class WatchApp(App[None]):
             f"NO SERVICE: {self._away}" if self._away else f"PAUSED until {self._paused}" if self._paused else "live"
         )
         waits = f"  {len(self._panel.waiting)} WAIT" if self._panel.waiting else ""
-        parts = f" Computer Linker  {state}{waits}  {clients} clients seen  {calls} calls and {runs} processes run"
-        self.query_one("#head", Static).update(tables.printable(parts))
+        counts = f"{_count(clients, 'client')}  {_count(calls, 'call')} and {_count(runs, 'process')} running"
+        self.query_one("#head", Static).update(tables.printable(f" Computer Linker  {state}{waits}  {counts}"))
 
     def _columns(self) -> None:
-        table = self._table
-        table.clear(columns=True)
-        for (title, _), width in zip(tables.COLUMNS[self._view], self._widths, strict=True):
-            table.add_column(title, width=width + 1)
+        self.query_one("#keys", Static).update("\n".join(tables.key_lines(self.size.width)))
         shown = [
             f"[{number} {view}]" if view == self._view else f" {number} {view} "
             for number, view in enumerate(tables.VIEWS, 1)
@@ -248,9 +235,7 @@ class WatchApp(App[None]):
         self._rows()
 
     def _rows(self) -> None:
-        """Draw the rows again; the selected one stays selected, and the newest stays in sight where it was selected."""
-        table, selected = self._table, self.selected
-        is_at_top = table.cursor_row == 0
+        """Show the rows of the view as they are now."""
         match self._view:
             case "calls":
                 rows = tables.call_rows(self._calls, self._words)
@@ -260,14 +245,17 @@ class WatchApp(App[None]):
                 rows = tables.running_rows(self._processes)
             case _:
                 rows = tables.listening_rows(self._listeners)
-        table.clear()
-        seen: set[str] = set()
-        for row in rows:
-            if row.key not in seen:
-                seen.add(row.key)
-                table.add_row(*map(tables.fitted, row.cells, self._widths), key=row.key)
-        if selected in seen and not is_at_top:
-            table.move_cursor(row=table.get_row_index(str(selected)), animate=False)
+        unique = list({row.key: row for row in reversed(rows)}.values())[::-1]
+        self._widths = tables.widths(self._view, self.size.width - 1, unique)
+        self._table.set_columns([title for title, _, _ in tables.COLUMNS[self._view]], self._widths)
+        self._table.show(unique)
+
+    def on_row_list_moved(self) -> None:
+        """Show all of the selected row where its columns cut it."""
+        row = self._table.row
+        cells = () if row is None else row.cells
+        is_cut = any(cell.cell_len > width for cell, width in zip(cells, self._widths, strict=False))
+        self.query_one("#row", Static).update("  ".join(cell.plain for cell in cells if cell) if is_cut else "")
 
     # Keys.
 
@@ -312,8 +300,7 @@ class WatchApp(App[None]):
     def action_live(self) -> None:
         self._words = []
         self.action_view("calls")
-        if self._table.row_count:
-            self._table.move_cursor(row=0, animate=False)
+        self._table.select(0)
 
     def action_clear(self) -> None:
         self.say("")
@@ -345,7 +332,7 @@ class WatchApp(App[None]):
         with self.suspend():
             subprocess.run(command, env=environment, check=False)
 
-    def on_data_table_row_selected(self, _: DataTable.RowSelected) -> None:
+    def on_row_list_chosen(self) -> None:
         self._acts.details()
 
     def _prompt(self, placeholder: str, value: str = "") -> None:
@@ -378,10 +365,23 @@ class WatchApp(App[None]):
         self.push_screen(QuestionScreen(question, answers), then)
 
     def act(self, operation: str, done: Callable[[dict[str, Any]], str], /, **given: Any) -> None:
-        """Send an act in a thread and show what came of it."""
+        """Send an act in a thread and show what came of it; one that must be meant is asked about first."""
 
         def work() -> None:
-            result = self._link.ask(operation, **given)
+            try:
+                result = self._link.ask(operation, **given)
+            except Refused as refused:
+                if refused.again is None:
+                    raise
+                meant = {**given, **refused.again}
+                question = printable_lines(refused.question)
+
+                def then(key: str | None) -> None:
+                    if key == "y":
+                        self.act(operation, done, **meant)
+
+                self.call_from_thread(self.ask, question, {"y": "yes, do it"}, then)
+                return
             self.call_from_thread(self.say, done(result))
 
         self._in_thread(work)
@@ -389,3 +389,7 @@ class WatchApp(App[None]):
     def look(self, operation: str, show: Callable[[dict[str, Any]], None], /, **given: Any) -> None:
         """Ask something in a thread and show the answer."""
         self._in_thread(lambda: self.call_from_thread(show, self._link.ask(operation, **given)))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"

@@ -74,13 +74,14 @@ class Calls:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Call] = {}
-        self._running: frozenset[str] = frozenset()
+        self.running: frozenset[str] = frozenset()
+        """The operations that the service has under way."""
 
     def set_running(self, identifiers: Iterable[str]) -> None:
         """Take what the service has under way; any other call without an outcome has none any more."""
-        self._running = frozenset(identifiers)
+        self.running = frozenset(identifiers)
         for call in self.by_id.values():
-            call.set_running(is_running=call.id in self._running)
+            call.set_running(is_running=call.id in self.running)
 
     def take(self, record: dict[str, Any]) -> None:
         """Join a record to its call."""
@@ -88,7 +89,7 @@ class Calls:
         if not isinstance(identifier, str):
             return
         call = self.by_id.setdefault(identifier, Call(identifier))
-        call.take(record, is_running=identifier in self._running or record.get("kind") == "intent")
+        call.take(record, is_running=identifier in self.running or record.get("kind") == "intent")
         if len(self.by_id) > _MOST:
             for oldest in sorted(self.by_id)[: _MOST // 10]:
                 del self.by_id[oldest]

@@ -8,7 +8,14 @@ from computer_linker.client.socket_client import ServiceUnreachable, ask_or_star
 
 
 class Refused(Exception):
-    """The service refused, or none answers; the message is for the status line."""
+    """The service refused, or none answers; the message is for the status line.
+
+    `again` is what the owner may add to the request to mean it nevertheless; None where nothing helps.
+    """
+
+    def __init__(self, message: str, question: str = "", again: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.question, self.again = question, again
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ def _data(answer: dict[str, Any]) -> dict[str, Any]:
         return data
     error = answer.get("error")
     if isinstance(error, dict):
-        hint = (error.get("details") or {}).get("hint")
-        raise Refused(f"{error['message']}{f' ({hint})' if hint else ''}")
+        details = error.get("details") or {}
+        hint = details.get("hint")
+        raise Refused(f"{error['message']}{f' ({hint})' if hint else ''}", error["message"], details.get("again"))
     raise Refused(str(error or "the service refused the request"))

@@ -1,6 +1,6 @@
 """The four tables of the view: their columns, and the rows from what the service answered."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from rich.text import Text
@@ -21,25 +21,47 @@ class Row(NamedTuple):
     cells: tuple[Text, ...]
 
 
-COLUMNS: dict[View, tuple[tuple[str, int], ...]] = {
-    "calls": (("time", 8), ("who", 12), ("scope", 8), ("what", 0), ("outcome", 18), ("took", 6)),
-    "clients": (("client", 16), ("as", 0), ("scopes", 14), ("calls", 6), ("failed", 7), ("now", 4), ("last", 11)),
-    "running": (("id", 14), ("scope", 10), ("kind", 8), ("status", 10), ("who", 12), ("what", 0)),
-    "listening": (("what", 9), ("address", 0), ("who", 17), ("closed by", 20)),
-}
-"""Column titles and widths in cells; the one with 0 takes what is left."""
+COLUMNS: dict[View, tuple[tuple[str, int, int], ...]] = {
+    "calls": (("time", 8, 8), ("who", 9, 24), ("scope", 6, 14), ("what", 0, 0), ("outcome", 13, 36), ("took", 5, 6)),
+    "clients": (
+        ("client", 16, 24), ("as", 0, 0), ("scopes", 14, 24), ("calls", 5, 6), ("failed", 6, 6), ("now", 3, 4), ("last", 8, 8),
+    ),
+    "running": (("id", 14, 32), ("scope", 8, 14), ("kind", 7, 8), ("status", 8, 10), ("who", 9, 24), ("what", 0, 0)),
+    "listening": (("what", 9, 12), ("address", 0, 0), ("who", 17, 30), ("closed by", 26, 40)),
+}  # fmt: skip
+"""Column titles, and the most cells they take on a narrow and on a wide screen; the one with 0 takes what is left."""
+_WIDE = 100
+_LEAST = 16
+_KEYS = (
+    "1-4 views", "Enter details", "a approve", "d deny", "s shape", "x stop", "u undo", "p pause", "o open", "/ filter",
+    "b back", "? help", "q quit",
+)  # fmt: skip
 
 
-def widths(view: View, total: int) -> list[int]:
-    """The width of each column for a screen of so many cells; one cell is left between two columns."""
+def widths(view: View, total: int, rows: Sequence[Row]) -> list[int]:
+    """The width of each column for these rows on a screen of so many cells; one cell is left between two columns."""
     columns = COLUMNS[view]
-    fixed = sum(width for _, width in columns) + len(columns)
-    if total - fixed >= 16:
-        return [width or total - fixed for _, width in columns]
-    # A narrow screen: the fixed columns shrink together, so that the one that matters keeps some room.
-    left = max(total - len(columns) - 16, len(columns) * 3)
-    share = left / max(1, sum(width for _, width in columns))
-    return [max(3, int(width * share)) if width else 16 for _, width in columns]
+    natural = [max([len(title), *(row.cells[at].cell_len for row in rows)]) for at, (title, _, _) in enumerate(columns)]
+    most = [wide if total >= _WIDE else narrow for _, narrow, wide in columns]
+    found = [min(pair) for pair in zip(natural, most, strict=True)]
+    left = total - sum(found) - len(columns)
+    if left < _LEAST:
+        # Too narrow for all: the others shrink together, so that the one that matters keeps some room.
+        share = max(0, total - len(columns) - _LEAST) / max(1, sum(found))
+        found, left = [max(3, int(width * share)) if width else 0 for width in found], _LEAST
+    return [width or left for width in found]
+
+
+def key_lines(width: int) -> list[str]:
+    """The keys in lines of this width, each key beside its meaning."""
+    lines = [""]
+    for key in _KEYS:
+        joined = f"{lines[-1]}  {key}" if lines[-1] else key
+        if len(joined) > width and lines[-1]:
+            lines.append(key)
+        else:
+            lines[-1] = joined
+    return lines
 
 
 def fitted(cell: Text, width: int) -> Text:

@@ -26,12 +26,24 @@ async def test_a_person_sees_the_element_and_the_page_and_not_only_a_reference(t
         assert (sent["effect"], sent["data"]["title"]) == ("confirmed", "Sent")
 
 
-async def test_a_reference_that_holds_no_longer_is_said_so_to_the_person(tmp_path: Path) -> None:
+async def test_an_act_that_no_yes_could_make_happen_is_refused_unasked(tmp_path: Path) -> None:
     async with browser_road(tmp_path, confirm="act") as road:
         await road.data("browser.open", "form.html")
         send = await ref_of(road, "button", "Send")
+        wrong = [
+            ("browser.fill", {"text": "x"}),
+            ("browser.check", {"checked": True}),
+            ("browser.select", {"options": ["x"]}),
+        ]
+        for op, given in wrong:
+            assert await road.code(op, send, input=given) == "conflict", op
+        name = await ref_of(road, "textbox", "Name")
+        assert await road.code("browser.upload", name, input={"files": ["form.html"]}) == "conflict"
+        assert await road.code("browser.click", "e99.zzzz") in (
+            "stale_reference",
+            "element_not_found",
+            "invalid_request",
+        )
         await road.data("browser.open", "two.html")
-        await road.call("browser.click", send)
-        [asked] = road.app.services.use(Approvals).waiting()
-        assert asked.about is not None
-        assert asked.about.lines[0].startswith("It cannot be shown now, and so not be allowed: ")
+        assert await road.code("browser.click", send) == "stale_reference"
+        assert road.app.services.use(Approvals).waiting() == []

@@ -29,7 +29,7 @@ def op(home: Path, *words: str) -> dict[str, object]:
     path = f"{needed()}:{os.environ['PATH']}"
     argv = [*PROGRAM, "op", *words, "--json"]
     told = subprocess.run(
-        argv, env=environment(home, PATH=path), capture_output=True, text=True, timeout=90, check=False
+        argv, env=environment(home, PATH=path), capture_output=True, text=True, timeout=240, check=False
     )
     answer: dict[str, object] = json.loads(told.stdout)
     return answer

@@ -107,7 +107,12 @@ async def test_the_owner_lists_reads_and_stops_both_kinds(tmp_path: Path) -> Non
 
     def owner(*words: str) -> str:
         done = subprocess.run(
-            [*PROGRAM, "process", *words], env=environment(home), capture_output=True, text=True, timeout=60, check=True
+            [*PROGRAM, "process", *words],
+            env=environment(home),
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=True,
         )
         return done.stdout
 

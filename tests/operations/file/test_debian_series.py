@@ -54,7 +54,7 @@ def _source_lines() -> str:
     """The source packages of the archives that this machine takes Debian's packages from."""
     form = "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)"
     argv = ["apt-get", "indextargets", "--format", form, "Created-By: Packages", "Origin: Debian"]
-    listed = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    listed = subprocess.run(argv, capture_output=True, text=True, timeout=240)
     return "".join(f"{line}\n" for line in dict.fromkeys(listed.stdout.splitlines()))
 
 

@@ -29,7 +29,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def cli(service: Service, *words: str) -> str:
-    done = subprocess.run([*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=240
+    )
     return done.stdout + done.stderr
 
 

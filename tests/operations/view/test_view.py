@@ -181,6 +181,16 @@ async def test_a_view_is_its_principals_own(road: Road) -> None:
     assert (await road.call("view.show", view_id, principal=OWNER))["ok"]
 
 
+async def test_a_view_that_the_policy_made_and_nothing_changed_is_gone(road: Road) -> None:
+    for scope in ("always", "asks"):
+        ran = await run(road, "cat a.txt", scope=scope, view=False)
+        assert ran["stdout"] == "one\ntwo\n" and ran["view"] is None
+        assert (await road.data("view.list", scope=scope))["views"] == []
+    assert list((road.home / "views").iterdir()) == []
+    asked_for = await run(road, "cat a.txt", scope="always")
+    assert (await run(road, "cat a.txt", scope="always", view=asked_for["view"]["viewId"]))["exitCode"] == 0
+
+
 async def test_the_policy_puts_every_command_on_a_view(road: Road) -> None:
     ran = await run(road, "echo x > made-by-policy", scope="always", view=False)
     assert ran["view"]["added"] == 1 and not (road.root / "made-by-policy").exists()

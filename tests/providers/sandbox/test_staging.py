@@ -145,7 +145,7 @@ async def test_a_tool_folder_that_became_a_link_shows_nothing_of_where_it_leads(
         (place / "canary.txt").write_text(CANARY)
     environ = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     argv = [sys.executable, "-c", _IN_A_HOME, str(outside), str(state), kind]
-    ran = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=240, check=False)
     assert (ran.stdout, ran.returncode) == ("shown\nshown\n", 0), ran.stderr
     if kind == "bubblewrap":
         assert sorted(path.name for path in (home / ".deno" / "bin").iterdir()) == ["tool"]
@@ -428,7 +428,7 @@ async def test_an_ordinary_user_gets_the_same_root() -> None:
     other: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": [], "capture_output": True, "text": True}
     try:
         can = subprocess.run(
-            [python, "-c", "import computer_linker.registry.catalog"], env=environ, timeout=60, **other
+            [python, "-c", "import computer_linker.registry.catalog"], env=environ, timeout=240, **other
         )
     except OSError:
         can = None
@@ -437,7 +437,7 @@ async def test_an_ordinary_user_gets_the_same_root() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         os.chown(place, 65534, 65534)
         ran = subprocess.run(
-            [python, "-c", _AS_ANOTHER, place, CANARY], env={**environ, "HOME": place}, timeout=60, **other
+            [python, "-c", _AS_ANOTHER, place, CANARY], env={**environ, "HOME": place}, timeout=240, **other
         )
     assert ran.stdout == "bubblewrap 65534 True\n", ran.stderr
 

@@ -111,7 +111,7 @@ def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path, with_desktop: bool
     env = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "run")}
     done = subprocess.run(
         ["systemd-analyze", "verify", "--user", "--man=no", str(unit)], env=env, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=240, check=False,
     )  # fmt: skip
     about_us = [line for line in done.stderr.splitlines() if "computer-linker" in line]
     assert (done.returncode, about_us) == (0, []), done.stderr
@@ -141,7 +141,7 @@ def test_the_windows_task_is_xml_and_runs_with_the_least_rights() -> None:
 def cli(home: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, *words], env=environment(home, **env), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=240, check=False,
     )  # fmt: skip
 
 

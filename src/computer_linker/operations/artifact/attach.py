@@ -1,9 +1,11 @@
 """artifact.attach: keep one file of the scope, or a piece of text, as proof."""
 
+from hashlib import sha256
 from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.kinds import kind_named, kind_of_file, normalised_kind
 from computer_linker.artifacts.manifest import stated_of
@@ -27,10 +29,26 @@ class AttachInput(Model):
     text: Annotated[str | None, Field(max_length=4_000_000, description="Keep this text instead of a file.")] = None
 
 
+async def _show(ctx: Context, target: str | None = None, input: AttachInput = AttachInput()) -> Preview:
+    """The file that would be kept. Refused where it cannot be read."""
+    _check_one(target, input)
+    if target is None:
+        return Preview((f"keeps a text of {len(input.text or '')} characters as evidence",))
+    content = await file_content(ctx, target)
+    digest = sha256(content).hexdigest()
+    return Preview((f"keeps a copy of {target} as evidence: {len(content)} bytes, sha256 {digest}",), {"file": digest})
+
+
+def _check_one(target: str | None, input: AttachInput) -> None:
+    if (target is None) == (input.text is None):
+        raise InvalidRequest("Give either a target inside the scope, or input.text.")
+
+
 @operation(
     "artifact.attach",
     needs={Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    shows=_show,
     text=shapes.ARTIFACTS,
     on="any",
     boundary="path-enforced",
@@ -43,8 +61,7 @@ async def artifact_attach(ctx: Context, target: str | None = None, input: Attach
 
     A file also needs fs:read.
     """
-    if (target is None) == (input.text is None):
-        raise InvalidRequest("Give either a target inside the scope, or input.text.")
+    _check_one(target, input)
     if target is not None:
         content = await file_content(ctx, target)
         kind = kind_named(input.kind) or kind_of_file(target, content)

@@ -1,5 +1,6 @@
 """browser.fill: put text into a field of the open page."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.focus import Focus, focus
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example
@@ -28,7 +30,17 @@ class FillInput(Model):
     ]
 
 
-@page_act("browser.fill", Example("Fill in a name.", {"target": "e7.k3f9", "input": {"text": "Ada"}}, runs=False))
+def _takes_text(role: str, _input: FillInput) -> None:
+    if role not in _MAY_TAKE_TEXT:
+        other = _OTHERS.get(role)
+        raise Conflict(f"A {role} takes no text." + (f" Use {other}." if other else ""), role=role)
+
+
+@page_act(
+    "browser.fill",
+    Example("Fill in a name.", {"target": "e7.k3f9", "input": {"text": "Ada"}}, runs=False),
+    shows=partial(show_page_act, fits=_takes_text),
+)
 async def browser_fill(
     ctx: Context, target: str, input: FillInput, options: PageActOptions = PageActOptions()
 ) -> PageActed:
@@ -39,6 +51,7 @@ async def browser_fill(
     `confirmed` when the field holds exactly the text, and `partial` when the page made something else of it.
     """
     async with aimed(ctx, "fill", target, options) as aim:
+        _takes_text(aim.on.role, input)
         verb = await _verb(aim)
         await aim.session.ask((verb, aim.at, input.text))
         ctx.effect = await _known(aim, input.text, verb) if options.verify else "unverifiable"
@@ -54,9 +67,6 @@ async def _verb(aim: Aim) -> str:
         Conflict: the element accepts neither.
     """
     role = aim.on.role
-    if role not in _MAY_TAKE_TEXT:
-        other = _OTHERS.get(role)
-        raise Conflict(f"A {role} takes no text." + (f" Use {other}." if other else ""), role=role)
     found: Focus = await focus(aim.session, aim.at)
     if found.tag == "SELECT" and not found.is_fixed:
         return "select"

@@ -5,13 +5,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.browser.paging import request, warn_of_refusals
-from computer_linker.providers.browser.addresses import file_url, place_of
+from computer_linker.operations.browser.preview import page_file, show_open
+from computer_linker.providers.browser.addresses import place_of
 from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.browsers import Browsers
 from computer_linker.providers.browser.page import allowed
@@ -37,6 +37,7 @@ class OpenedPage(Model):
     boundary="sandboxed",
     deadline_s=90,
     awaits_intent=True,
+    shows=show_open,
     examples=[
         Example("Open a page of the scope.", {"target": "dist/index.html"}, runs=False),
         Example("Open a local server.", {"target": "http://localhost:3000/"}, runs=False),
@@ -50,7 +51,7 @@ async def browser_open(ctx: Context, target: str, options: OpenOptions = OpenOpt
     browser.close, when unused for a quarter of an hour, or with the service.
     """
     place = place_of(ctx.scope, target, ctx.path)
-    url = await _file(ctx, place) if isinstance(place, RootedPath) else place
+    url = await page_file(ctx, place) if isinstance(place, RootedPath) else place
     asked = request(ctx, "open", url)
     browsers = ctx.use(Browsers)
     await browsers.judge(asked, ("open", url))
@@ -65,10 +66,3 @@ async def browser_open(ctx: Context, target: str, options: OpenOptions = OpenOpt
     ctx.effect = "partial" if at.startswith("chrome-error:") else "confirmed"
     ctx.note(program="agent-browser", site=urlsplit(at).netloc or "local file")
     return OpenedPage(url=at, title=text_in(title, "title"), session=session.id, boundary=session.boundary)
-
-
-async def _file(ctx: Context, path: RootedPath) -> str:
-    found = await ctx.computer.files.stat(path)
-    if found.type != "file":
-        raise InvalidRequest(f"{path.shown} is not a file.", path=path.shown)
-    return file_url(path.root, path.parts)

@@ -1,13 +1,17 @@
 """The approval preview of an act on a page: the element and the page, because a reference means nothing to a person."""
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
 
 import anyio
 
 from computer_linker.approvals.request import Preview
-from computer_linker.errors import NotFound
+from computer_linker.errors import Conflict, InvalidRequest, NotFound
+from computer_linker.model.paths import RootedPath
 from computer_linker.operations.browser.paging import checked_ref
 from computer_linker.policy.digest import digest_of_parts
+from computer_linker.providers.browser.addresses import file_url, place_of
 from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.browsers import Browsers
 from computer_linker.providers.browser.page import look, resolve
@@ -15,8 +19,13 @@ from computer_linker.providers.browser.session import Session
 from computer_linker.providers.refs.store import References
 from computer_linker.registry import Context
 
+Fits = Callable[[str, Any], None]
+"""Raises Conflict where an act with this input cannot be on an element of this role."""
 
-async def show_page_act(ctx: Context, target: str, input: object = None, options: object = None) -> Preview:
+
+async def show_page_act(
+    ctx: Context, target: str, input: object = None, options: object = None, *, fits: Fits | None = None
+) -> Preview:
     """The element of an act on the current page. The approval is bound to that element on that page."""
     session = ctx.use(Browsers).find(ctx.scope, ctx.principal)
     async with _busy(session):
@@ -25,7 +34,29 @@ async def show_page_act(ctx: Context, target: str, input: object = None, options
     one = page.seen[at[1:]].element
     lines = (f'the {one.role} "{one.name}"', f'on the page "{page.title}" at {page.url}')
     holds = {"element": digest_of_parts(one.role, one.name), "page": digest_of_parts(page.url, page.title)}
+    try:
+        if fits is not None:
+            fits(one.role, input)
+    except Conflict as error:
+        return Preview(lines, holds, obstacle=error)
     return Preview(lines, holds)
+
+
+async def show_open(ctx: Context, target: str, options: object = None) -> Preview:
+    """The page that would be opened. Refused where the scope does not show it."""
+    place = place_of(ctx.scope, target, ctx.path)
+    if not isinstance(place, RootedPath):
+        return Preview((f"opens {place} in the scope's own browser",))
+    await page_file(ctx, place)
+    return Preview((f"opens the file {place.shown} in the scope's own browser",), paths=(place.shown,))
+
+
+async def page_file(ctx: Context, path: RootedPath) -> str:
+    """The address of a file of the scope. Raises NotFound and InvalidRequest where there is none."""
+    found = await ctx.computer.files.stat(path)
+    if found.type != "file":
+        raise InvalidRequest(f"{path.shown} is not a file.", path=path.shown)
+    return file_url(path.root, path.parts)
 
 
 async def show_dialog(ctx: Context, target: str, input: object = None) -> Preview:

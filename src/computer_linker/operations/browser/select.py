@@ -1,5 +1,6 @@
 """browser.select: choose options of a list on the open page."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.focus import focus
 from computer_linker.providers.browser.page import Page, look
 from computer_linker.registry import Context, Example
@@ -25,8 +27,15 @@ class SelectInput(Model):
     ]
 
 
+def _is_list(role: str, _input: SelectInput) -> None:
+    if role not in _LISTS:
+        raise Conflict(f"A {role} is no list of options.", role=role)
+
+
 @page_act(
-    "browser.select", Example("Choose a size.", {"target": "e7.k3f9", "input": {"options": ["Large"]}}, runs=False)
+    "browser.select",
+    Example("Choose a size.", {"target": "e7.k3f9", "input": {"options": ["Large"]}}, runs=False),
+    shows=partial(show_page_act, fits=_is_list),
 )
 async def browser_select(
     ctx: Context, target: str, input: SelectInput, options: PageActOptions = PageActOptions()
@@ -37,6 +46,7 @@ async def browser_select(
     `effect` is `confirmed` when exactly these options are selected afterwards.
     """
     async with aimed(ctx, "select", target, options) as aim:
+        _is_list(aim.on.role, input)
         await _refuse(aim, input.options)
         await aim.session.ask(("select", aim.at, *input.options))
         after = await look(aim.session, ctx.scope)
@@ -47,8 +57,8 @@ async def browser_select(
 
 
 async def _refuse(aim: Aim, wanted: list[str]) -> None:
-    found = None if aim.on.role not in _LISTS else await focus(aim.session, aim.at)
-    if found is None or found.tag != "SELECT" or found.is_fixed:
+    found = await focus(aim.session, aim.at)
+    if found.tag != "SELECT" or found.is_fixed:
         raise Conflict("The element is no list of options that can be chosen from now.", role=aim.on.role)
     if len(set(wanted)) > 1 and not found.is_multiple:
         raise Conflict("The list takes one option only.")

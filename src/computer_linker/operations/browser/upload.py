@@ -29,9 +29,14 @@ class UploadInput(Model):
     ]
 
 
+def _is_button(role: str, _input: UploadInput) -> None:
+    if role != "button":
+        raise Conflict(f"A {role} takes no files.", role=role)
+
+
 async def show_upload(ctx: Context, target: str, input: UploadInput, options: object = None) -> Preview:
     """The field, and each file by its digest: a page gets what a person was shown."""
-    field, prints = await show_page_act(ctx, target), Fingerprints(ctx.computer.files)
+    field, prints = await show_page_act(ctx, target, input, fits=_is_button), Fingerprints(ctx.computer.files)
     for name in input.files:
         await prints.add(ctx.path(name), "gives it")
     return replace(field, lines=(*field.lines, *prints.lines), holds={**field.holds, **prints.holds})
@@ -52,6 +57,7 @@ async def browser_upload(
     """
     paths = [ctx.path(name) for name in input.files]
     async with aimed(ctx, "upload", target, options) as aim:
+        _is_button(aim.on.role, input)
         await _refuse(aim, len(paths))
         contents: list[tuple[str, bytes]] = []
         for path in paths:
@@ -69,8 +75,8 @@ async def browser_upload(
 
 
 async def _refuse(aim: Aim, number: int) -> None:
-    found = None if aim.on.role != "button" else await focus(aim.session, aim.at)
-    if found is None or (found.tag, found.type) != ("INPUT", "file") or found.is_fixed:
+    found = await focus(aim.session, aim.at)
+    if (found.tag, found.type) != ("INPUT", "file") or found.is_fixed:
         raise Conflict("The element is no file field that takes files now.", role=aim.on.role)
     if number > 1 and not found.is_multiple:
         raise Conflict("The field takes one file only.")

@@ -1,6 +1,9 @@
 """The approval preview of an act on a running process: its program and what it printed last, because a handle means nothing."""
 
+from dataclasses import replace
+
 from computer_linker.approvals.request import Preview
+from computer_linker.errors import Conflict
 from computer_linker.operations.command.list import ListedProcess
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.processes.records import Record
@@ -28,3 +31,13 @@ async def show_process(ctx: Context, target: str, input: object = None, options:
     ]
     lines += ["its last output:", *(f"| {line}" for line in printed[-_MAX_LINES:])] if printed else []
     return Preview(tuple(lines), {"process": digest_of_parts(target, known.status, known.started_at)})
+
+
+async def show_typed(ctx: Context, target: str, input: object = None, options: object = None) -> Preview:
+    """The process that would be typed into. Refused where it takes no more input."""
+    about = await show_process(ctx, target)
+    try:
+        ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id).check_input()
+    except Conflict as error:
+        return replace(about, obstacle=error)
+    return about

@@ -50,7 +50,10 @@ class CommandOutcome(Model):
     duration_ms: float
     boundary: Annotated[str, Field(description="What the kernel enforced around it, or `none`.")]
     view: Annotated[
-        ViewSummary | None, Field(description="The view its changes are in; null where it changed the folder.")
+        ViewSummary | None,
+        Field(
+            description="The view its changes are in; null where it changed the folder, or nothing on a view of the policy's."
+        ),
     ] = None
     undoable: Annotated[
         bool | None,

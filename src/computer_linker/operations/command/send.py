@@ -8,7 +8,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
-from computer_linker.operations.command.process_preview import show_process
+from computer_linker.operations.command.process_preview import show_typed
 from computer_linker.operations.command.read import WaitOptions
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.providers.processes.waiting import WaitEnd, Waiting
@@ -63,7 +63,7 @@ class Sent(Model):
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.CHANGE,
     boundary="scoped-metadata",
-    shows=show_process,
+    shows=show_typed,
     aliases=("process.send",),
     examples=[
         Example(

@@ -57,6 +57,7 @@ class CommandView:
         self._view: View | None = None
         self._watching: asyncio.Task[None] | None = None
         self._exceeded = False
+        self._is_empty = False
 
     @property
     def id(self) -> str | None:
@@ -147,7 +148,9 @@ class CommandView:
         if self._exceeded:
             self._ctx.warn(f"The program was ended: its view holds more than {self._views.max_bytes >> 20} MB.")
         try:
-            return await run_sync(self._compared, self._view)
+            found = await run_sync(self._compared, self._view)
+            self._is_empty = not found
+            return found
         except LinkError as error:
             self._ctx.warn(f"The view could not be compared: {error.message}")
         except OSError as error:
@@ -162,8 +165,19 @@ class CommandView:
         return found
 
     async def summary(self) -> ViewSummary | None:
-        """How many names the view would change."""
-        return None if self._view is None else summary_of(self._view.id, await self.changes())
+        """How many names the view would change; None when the scope's policy made it and nothing was changed, so it is gone."""
+        if self._view is None:
+            return None
+        found = await self.changes()
+        if self._is_empty and not self._wanted and await run_sync(self._dropped, self._view):
+            return None
+        return summary_of(self._view.id, found)
+
+    def _dropped(self, view: View) -> bool:
+        if self._views.is_running(view.id):
+            return False
+        with self._views.busy(view):
+            return self._views.drop(view)
 
 
 def summary_of(view_id: str, changes: Sequence[tuple[RootedPath, ViewChange]]) -> ViewSummary:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.request import Preview
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
@@ -14,6 +15,7 @@ from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.policy.engine import judge, refuse
 from computer_linker.registry import Context, Example, operation
 from computer_linker.registry.catalog import Catalog
+from computer_linker.registry.operation import Operation
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -77,11 +79,10 @@ async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions =
     """Get a one-use token for exactly one request with a side effect. A person must approve it before it is worth anything."""
     wanted = input.call(ctx.scope.id)
     op = ctx.services.use(Catalog).find(wanted.op)
-    if op.effect is Effect.OBSERVE:
+    if op.effect is Effect.OBSERVE and op.makes is None:
         raise InvalidRequest(f"{op.name} changes nothing, so it needs no confirmation.")
     refuse(judge(ctx.scope, op, ctx.principal), op)
-    seen = replace(ctx, cwd=op.cwd_in(wanted.options))
-    about = await op.preview(seen, op.parse(wanted.target, wanted.input, wanted.options))
+    about = await _about(ctx, op, wanted)
     token, asked = await ctx.use(Approvals).issue(wanted, op, ctx.scope, ctx.principal, options.ttl_seconds, about)
     ctx.note(confirms=op.name, digest=asked.digest[:16])
     expires = datetime.now(UTC) + timedelta(seconds=options.ttl_seconds)
@@ -92,3 +93,15 @@ async def confirm_issue(ctx: Context, input: IssueInput, options: IssueOptions =
         digest=asked.digest,
         approved=False,
     )
+
+
+async def _about(ctx: Context, op: Operation, wanted: Call) -> Preview | None:
+    """What a person is shown of the request; of a batch, all its steps. Raises InvalidRequest where none of them needs a yes."""
+    seen = replace(ctx, cwd=op.cwd_in(wanted.options))
+    arguments = op.parse(wanted.target, wanted.input, wanted.options)
+    if op.makes is None:
+        return await op.preview(seen, arguments)
+    about = await ctx.about_steps(ctx, op.makes(seen, **arguments))
+    if about is None:
+        raise InvalidRequest(f"No call of this {op.name} needs a yes, so it needs no confirmation.")
+    return about

@@ -2,8 +2,8 @@
 
 from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
-from computer_linker.errors import LinkError
-from computer_linker.operations.git.staging import PathsInput
+from computer_linker.errors import AlreadyExists, LinkError, NotFound
+from computer_linker.operations.git.staging import PathsInput, WorktreeInput
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.git.commits import head
 from computer_linker.providers.git.run import Git, GitRun
@@ -47,3 +47,24 @@ async def show_unstaged(ctx: Context, input: PathsInput, target: str = ".") -> P
         prints.lines.append(f"Not checked beyond {_MOST} files.")
     holds = {**prints.holds, "files": digest_of_parts(*names), "index": digest_of_parts(*staged)}
     return Preview(tuple(prints.lines), holds, paths=tuple(path.shown for path in paths))
+
+
+async def show_unstaging(ctx: Context, input: PathsInput, target: str = ".") -> Preview:
+    """The paths that would be taken out of the index, and the index as it is."""
+    paths = [ctx.path(path) for path in input.paths]
+    staged = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), staged_blobs)
+    lines = tuple(f"takes out of the index: {path.shown}" for path in paths)
+    return Preview(lines, {"index": digest_of_parts(*staged)}, paths=tuple(path.shown for path in paths))
+
+
+async def show_worktree(ctx: Context, input: WorktreeInput, target: str = ".") -> Preview:
+    """The folder that a work tree would be made in. Refused where it exists, or where there is no repository."""
+    path = ctx.path(input.path, for_writing=True)
+    await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), head)
+    await ctx.computer.files.stat(path.parent)
+    lines = (f"makes the work tree {path.shown} on the branch {input.branch}",)
+    try:
+        await ctx.computer.files.stat(path)
+    except NotFound:
+        return Preview(lines, paths=(path.shown,))
+    return Preview(lines, obstacle=AlreadyExists(f"{path.shown} exists already.", path=path.shown))

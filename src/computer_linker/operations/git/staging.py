@@ -18,6 +18,13 @@ class PathsInput(Model):
     ]
 
 
+class WorktreeInput(Model):
+    path: Annotated[str, Field(min_length=1, description="Where to make it; must not exist.")]
+    branch: Annotated[
+        str, Field(min_length=1, max_length=200, description="Checked out there; made from the head if new.")
+    ]
+
+
 async def change_index(
     ctx: Context, target: str, input: PathsInput, change: Callable[[GitRun, list[tuple[str, ...]]], Staged]
 ) -> list[str]:

@@ -7,6 +7,7 @@ from pydantic import Field
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.git.preview import show_unstaging
 from computer_linker.operations.git.staging import PathsInput, change_index
 from computer_linker.providers.git.staging import unstage
 from computer_linker.registry import Context, Example, operation
@@ -20,6 +21,7 @@ class UnstagedPaths(Model):
     "git.unstage",
     needs={Capability.GIT_WRITE},
     effect=Effect.CHANGE,
+    shows=show_unstaging,
     examples=[Example("Unstage one file.", {"target": ".", "input": {"paths": ["notes.txt"]}}, runs=False)],
 )
 async def git_unstage(ctx: Context, input: PathsInput, target: str = ".") -> UnstagedPaths:

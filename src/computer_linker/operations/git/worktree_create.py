@@ -1,24 +1,15 @@
 """git.worktree_create: a second work tree of a repository."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
+from computer_linker.operations.git.preview import show_worktree
+from computer_linker.operations.git.staging import WorktreeInput
 from computer_linker.operations.git.worktree_list import WorktreeEntry
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.git.worktrees import Worktree, create, worktrees
 from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation
-
-
-class WorktreeInput(Model):
-    path: Annotated[str, Field(min_length=1, description="Where to make it; must not exist.")]
-    branch: Annotated[
-        str, Field(min_length=1, max_length=200, description="Checked out there; made from the head if new.")
-    ]
 
 
 class WorktreeCreated(Model):
@@ -29,6 +20,7 @@ class WorktreeCreated(Model):
     "git.worktree_create",
     needs={Capability.GIT_WRITE, Capability.FS_WRITE},
     effect=Effect.CHANGE,
+    shows=show_worktree,
     examples=[
         Example("A tree for a fix.", {"target": ".", "input": {"path": "trees/fix", "branch": "fix"}}, runs=False)
     ],

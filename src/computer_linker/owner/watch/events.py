@@ -1,12 +1,14 @@
 """watch.events: the history's records as they are written."""
 
 import json
+import time
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from computer_linker.audit.store import AuditStore
 from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.dispatch.pause import Pausing
 from computer_linker.model.times import shown_s
 from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
 
@@ -42,7 +44,7 @@ async def watch_events(ctx: Context, input: EventsInput = EventsInput()) -> Live
     store = ctx.use(AuditStore)
     feed = store.feed
     if input.after is not None:
-        await feed.changed(input.after, input.wait_seconds)
+        await feed.changed(input.after, _until_unpaused(ctx.use(Dispatcher).pause.now, input.wait_seconds))
     fresh = [] if input.after is None else feed.since(input.after)
     pause = ctx.use(Dispatcher).pause.now
     return LiveEvents(
@@ -53,3 +55,8 @@ async def watch_events(ctx: Context, input: EventsInput = EventsInput()) -> Live
         paused=pause is not None,
         paused_until=None if pause is None or pause.until is None else shown_s(pause.until),
     )
+
+
+def _until_unpaused(pause: Pausing | None, wait_s: float) -> float:
+    """How long to wait: a pause that ends by itself leaves no record, so the wait ends with it."""
+    return wait_s if pause is None or pause.until is None else min(wait_s, max(0.0, pause.until - time.time()) + 0.01)

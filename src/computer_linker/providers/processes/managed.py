@@ -92,8 +92,8 @@ class Managed:
 
     def send(self, data: bytes) -> None:
         """Write to the process's input. Raises Conflict when it accepts no more."""
-        if not self.is_running or self._feed is None or not self._feed.is_open:
-            raise Conflict("The process takes no more input.", processId=self.record.process_id)
+        self.check_input()
+        assert self._feed is not None
         if self._feed.pending + len(data) > _MAX_PENDING_INPUT:
             raise Conflict("The process does not read its input, and too much is waiting for it already.")
         self.echoes.typed(data, self.child.echo())
@@ -101,6 +101,11 @@ class Managed:
             self._feed.finish()
         else:
             self._feed.write(data)
+
+    def check_input(self) -> None:
+        """Raise Conflict where the process takes no more input."""
+        if not self.is_running or self._feed is None or not self._feed.is_open:
+            raise Conflict("The process takes no more input.", processId=self.record.process_id)
 
     def waits_for_input(self) -> bool | None:
         """True while the program is blocked reading its input; None where that cannot be known."""

@@ -6,7 +6,7 @@ from hashlib import sha256
 from html import escape
 
 from computer_linker.approvals.choices import Choice
-from computer_linker.approvals.request import ApprovalRequest
+from computer_linker.approvals.request import ApprovalRequest, mark_of
 from computer_linker.approvals.standing import MINUTES
 from computer_linker.policy.visible_text import beginning, escaped
 
@@ -83,7 +83,7 @@ def _request(asked: ApprovalRequest, choices: Sequence[Choice], csrf: str) -> st
     return f"""<section data-id="{_text(asked.id)}"><h2>{_text(asked.op)}</h2>
 <p>in <strong>{_text(asked.scope)}</strong>, asked by {_text(asked.asker)}</p>
 <p class="quiet"><span class="left">{asked.seconds_left}</span> seconds left; silence means no.</p>
-{_about(asked)}<pre>{_lines(_fitting(asked))}</pre>
+{_about(asked)}<p class="quiet">The exact request:</p><pre>{_lines(_fitting(asked))}</pre>
 <form method="post" action="/approve">{hidden}
 {_buttons(asked, choices)}</form></section>"""
 
@@ -116,18 +116,17 @@ def _about(asked: ApprovalRequest) -> str:
     image = ""
     if asked.picture is not None:
         image = f'<img alt="The place it is for" src="data:image/png;base64,{b64encode(asked.picture).decode()}">'
-    return f"{image}<pre>{'<br>'.join(_marked(line) for line in asked.about.lines)}</pre>\n"
+    return f"{image}<pre>{'<br>'.join(_marked(asked.op, line) for line in asked.about.lines)}</pre>\n"
 
 
-def _marked(line: str) -> str:
-    kind = {"+": "add", "-": "del"}.get(line[:1])
+def _marked(op: str, line: str) -> str:
+    kind = {"+": "add", "-": "del"}.get(mark_of(op, line))
     return _text(line) if kind is None else f'<span class="{kind}">{_text(line)}</span>'
 
 
 def _lines(preview: str) -> str:
-    """Join the preview's lines, broken for a terminal: a phone wraps them itself. Only the last line stays separate."""
-    *text, digest = preview.split("\n")
-    return f"{_text(''.join(text))}\n\n{_text(digest)}"
+    text, _, digest = preview.rpartition("\n")
+    return f"{_text(text)}\n\n{_text(digest)}"
 
 
 def _text(value: str) -> str:
