@@ -154,7 +154,7 @@ async def test_what_was_refused_before_it_was_read_names_what_is_known(tmp_path:
         rows = [described(event) for event in await events_of(road, "file.read")]  # type: ignore[arg-type]
         [ran], [refused] = await events_of(road, "command.run"), await events_of(road, "")
     assert {(row.scope, row.what) for row in rows} == {
-        ("(unknown)", "tried to read"),
+        ("(unknown)", "tried to read notes.txt"),
         ("app", "tried to read notes.txt"),
     }
     assert described(ran)[3:5] == ("tried to run echo a", "refused: clients are paused")  # type: ignore[arg-type]
