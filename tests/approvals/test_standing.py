@@ -310,3 +310,13 @@ async def test_on_the_desktop_a_shape_is_one_application(tmp_path: Path) -> None
         assert is_asked(await road.call("desktop.press", scope="desk", input={"key": "enter"})), "another operation"
         asked.about = replace(asked.about, application="another")
         assert approvals(road).store.covering(asked) is None
+
+
+async def test_longer_shell_lines_are_not_counted_as_covered(road: Road) -> None:
+    for line in ("echo a; echo b", "echo a && echo b", "echo a | cat", "echo a b"):
+        await road.call("command.run", ".", input={"command": line})
+    refused = await road.call("command.run", ".", input={"command": ["echo", "a"]})
+    asked = approvals(road).ledger.find(refused["error"]["details"]["approvalId"])
+    assert asked is not None
+    _, shape = await choices_of(road.app.services, asked)
+    assert shape.matched == 2 and all("echo a" in one and ";" not in one and "&" not in one for one in shape.examples)

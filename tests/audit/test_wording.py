@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.approvals.terminal import shown
+from computer_linker.audit.store import AuditStore
+from computer_linker.audit.views import answer
 from computer_linker.audit.wording import approval_phrase, described
 from computer_linker.cli.approval_text import format_request
 from computer_linker.cli.history_table import group_rows
+from computer_linker.transports.refusals import RefusalNotes
 from support.pair import events_of
 from support.road import LOCAL, OWNER, Road, folder_scope
 from support.waiting import until
@@ -119,3 +123,39 @@ async def test_a_no_of_the_clients_own_dialog_is_not_the_owners(tmp_path: Path) 
 async def silent(_: ApprovalRequest) -> Answer | None:
     await anyio.sleep_forever()
     return None
+
+
+async def test_summary_and_queries_know_clients_by_name(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        await road.call("file.stat", ".", principal=OWNER)
+        for name in ("owner", "computer-linker", "flood/1.0", "flood/2.0", "floods"):
+            await road.call("file.stat", ".", principal=replace(LOCAL, client=name))
+        store = road.app.services.use(AuditStore)
+        ask: dict[str, Any] = {"visible": None, "limit": 50, "cursor": None}
+        summary = (await answer(store, view="summary", query=None, **ask))["summary"]
+        found = {}
+        for query in ("client:flood", "client:flood*", "client:flood/2.0", "client:flo"):
+            rows = (await answer(store, view="timeline", query=query, **ask))["events"]
+            found[query] = sorted({row["client"] for row in rows})
+    counts = {one["name"]: one["events"] for one in summary["clients"]}
+    assert counts["owner"] == 1 and counts['client "owner"'] == 1 == counts['client "computer-linker"']
+    assert list(found.values()) == [
+        ["flood/1.0", "flood/2.0"], ["flood/1.0", "flood/2.0", "floods"], ["flood/2.0"], [],
+    ]  # fmt: skip
+
+
+async def test_what_was_refused_before_it_was_read_names_what_is_known(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        await road.call("file.read", "notes.txt", scope="elsewhere")
+        await RefusalNotes(road.app.dispatcher).note("127.0.0.1", "unknown_token")
+        road.app.dispatcher.pause.begin(None)
+        await road.call("file.read", "notes.txt")
+        await road.call("command.run", ".", input={"command": ["echo", "a"]})
+        rows = [described(event) for event in await events_of(road, "file.read")]  # type: ignore[arg-type]
+        [ran], [refused] = await events_of(road, "command.run"), await events_of(road, "")
+    assert {(row.scope, row.what) for row in rows} == {
+        ("(unknown)", "tried to read notes.txt"),
+        ("app", "tried to read notes.txt"),
+    }
+    assert described(ran)[3:5] == ("tried to run echo a", "refused: clients are paused")  # type: ignore[arg-type]
+    assert described(refused)[3:5] == ("tried to send a request", "refused: wrong credential")  # type: ignore[arg-type]

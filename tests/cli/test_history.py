@@ -122,7 +122,7 @@ async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_p
         subprocess.run([*program, *words], env=environment, capture_output=True, timeout=240, check=True)
     _, edited, renamed = command(home).stdout.splitlines()
     assert "changed the config machineName test -> other " in renamed
-    assert "changed the scope app: " in edited
+    assert "changed the scope app: capabilities removed fs:write " in edited
     changed = edited.split("  ")[1]
     assert len(changed) == 7
     subprocess.run([*program, "undo", changed, "--yes"], env=environment, capture_output=True, timeout=240, check=True)

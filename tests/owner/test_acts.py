@@ -191,8 +191,8 @@ def test_no_act_of_these_groups_is_left_out() -> None:
 def test_rows_of_settings_and_answers_say_what_they_are_about(service: Service) -> None:
     assert cli(service, "scope", "edit", "asks", "--policy", "confirm=maybe").returncode != 0
     refused = described(cast(HistoryEvent, event_of(service, "scope.edit")))
-    assert refused.what == "tried to change the scope asks" and refused.outcome.startswith("refused: config.json")
-    assert "confirm" in refused.outcome
+    assert refused.what == "tried to change the scope asks" and refused.outcome.startswith("refused: ")
+    assert "`confirm`" in refused.outcome
     assert cli(service, "approvals", "deny", waiting(service)).returncode == 0
     answer = described(cast(HistoryEvent, event_of(service, "approvals.deny")))
     assert answer.what.startswith("denied the request file.write asked.txt in asks of ")

@@ -101,3 +101,18 @@ def test_what_is_unknown_is_refused_and_changes_nothing(home: Path, name: str) -
     ran = cli(home, "undo", name)
     assert ran.returncode == 1 and ran.stderr.startswith("error: There is nothing kept to undo")
     assert (home / "config.json").read_bytes() == before
+
+
+def test_a_path_named_again_goes_further_back_and_each_undo_is_one_row(home: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "root" / "notes.txt"
+    notes.write_text("first")
+    write(home, "notes.txt", "second")
+    with Client.over_socket(home) as client:
+        client.call("app", "file.write", "notes.txt", {"content": "third"})
+    for content in ("second", "first"):
+        ran = cli(home, "undo", "notes.txt")
+        assert ran.returncode == 0 and notes.read_text() == content, ran.stderr
+    again = cli(home, "undo", "notes.txt")
+    assert again.returncode == 1 and "nothing kept to undo notes.txt" in again.stderr
+    assert notes.read_text() == "first"
+    assert cli(home, "history").stdout.count("took back the change of notes.txt") == 2

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from computer_linker.errors import PermissionDenied
+from computer_linker.service.fleet import FleetManager
+from computer_linker.service.peers import PeerManager
+from computer_linker.service.routing import ComputerRouter
 from computer_linker.transports.peer.frames import packed, unpacked
 from computer_linker.transports.peer.join import join
 from computer_linker.transports.peer.pairing import grouped
@@ -194,3 +197,13 @@ async def test_what_a_computer_left_running_ends_when_it_is_unpaired(pair: Pair)
     assert running("7302")
     (event,) = await events_of(pair.laptop, "principal.end")
     assert (event["principal"], event["summary"], event["effect"]) == ("peer:desk-id", {"ended": 1}, "confirmed")
+
+
+async def test_a_refusal_of_a_paused_computer_says_which_it_is(pair: Pair) -> None:
+    await pair.paired()
+    services = pair.desk.app.services
+    pair.desk.app.dispatcher.routes = ComputerRouter(services.use(PeerManager), services.use(FleetManager))
+    pair.laptop.app.dispatcher.pause.begin(None)
+    error = (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["error"]
+    assert error["code"] == "paused" and error["message"].startswith("On laptop: The owner of this computer has paused")
+    assert error["details"]["hint"].startswith("Wait, or ask the owner of laptop to run there")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.service import PROGRAM, TOKEN, Service, environment, serving, write_config
+from support.service import PROGRAM, TOKEN, Service, environment, owner, serving, write_config
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,7 @@ def test_every_hop_of_a_service_that_works(service: Service) -> None:
     assert TOKEN not in text
     assert "computer-linker-diagnose/1" in [group["client"] for group in answer["connections"]]
     assert set(answer["refused"]) == {"no_credential"}, "the play's own first step"
+    assert "diagnose" not in owner(service, "sessions", "list"), "nothing is left behind"
 
 
 def test_a_service_without_a_token_needs_no_oauth(tmp_path: Path) -> None:

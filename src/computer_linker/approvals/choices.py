@@ -1,5 +1,6 @@
 """The answers that a request can get: what each would cover, as text, and what of the last 30 days it would have."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from posixpath import normpath
 from typing import Annotated, Literal
@@ -23,6 +24,9 @@ from computer_linker.services import Services
 DAYS = 30
 _MAX_EVENTS = 2000
 _EXAMPLES = 3
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_SHELL = re.compile(r"[;&|<>`$()\n]")
+"""Signs of a shell's line, which is covered whole or not at all."""
 _UNSAID = Approval("yes", "", "terminal", "")
 
 
@@ -102,7 +106,8 @@ def _matches(event: HistoryEvent, asked: ApprovalRequest, standing: Standing) ->
         is_same_line = not asked.about.argv or line == command_preview(asked.about.argv)
         return is_same_line and target in asked.about.paths
     words = command_preview(standing.words) if standing.words else ""
-    has_words = not words or line == words or (line.startswith(words + " ") and not standing.is_whole)
+    is_longer = line.startswith(words + " ") and not standing.is_whole and not _SHELL.search(_QUOTED.sub("", line))
+    has_words = not words or line == words or is_longer
     return has_words and is_beneath(target, standing.folder)
 
 

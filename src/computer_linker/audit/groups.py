@@ -7,6 +7,7 @@ from typing import Any, cast
 from computer_linker.audit.index import Index
 from computer_linker.audit.query import Filter
 from computer_linker.model.history import HistoryCount, HistoryGroup, HistorySummary
+from computer_linker.policy.visible_text import client_label
 
 NEWEST = 20_000
 """Groups are made of this many events at most, so that the time does not grow with the history."""
@@ -14,6 +15,9 @@ MAX_GROUPS = 200
 _MAX_PARTS = 50
 _MAX_COUNTS = 20
 _TUNNEL = re.compile(r"http-tunnel-([a-z]+)-")
+_OWNER = "\n"
+"""Stands for the owner's own command line: no client's name has a line break."""
+_CLIENT = "CASE WHEN principal LIKE 'cli:%' THEN char(10) ELSE client END"
 _ONE_CONNECTION = "connection, principal, client"
 """One address or one credential may serve several clients: each is a connection."""
 
@@ -64,17 +68,25 @@ def summary(index: Index, found: Filter) -> HistorySummary:
             column: [
                 HistoryCount(name=name, events=events, failed=failed or 0)
                 for name, events, failed in database.execute(
-                    f"SELECT {column}, COUNT(*), SUM(ok = 0) FROM ({_newest(found)}) WHERE {column} <> ''"  # noqa: S608
-                    f" GROUP BY {column} ORDER BY COUNT(*) DESC, {column} LIMIT {_MAX_COUNTS:d}",
+                    f"SELECT {value} AS name, COUNT(*), SUM(ok = 0) FROM ({_newest(found)}) WHERE name <> ''"  # noqa: S608
+                    f" GROUP BY name ORDER BY COUNT(*) DESC, name LIMIT {_MAX_COUNTS:d}",
                     found.values,
                 )
             ]
-            for column in ("op", "client", "scope", "code")
+            for column, value in (("op", "op"), ("client", _CLIENT), ("scope", "scope"), ("code", "code"))
         }
     return HistorySummary(
         events=row[0], failed=row[1] or 0, refused=row[2] or 0, unfinished=row[3] or 0, firstAt=row[4], lastAt=row[5],
-        operations=counts["op"], clients=counts["client"], scopes=counts["scope"], errors=counts["code"],
+        operations=counts["op"], clients=[_labelled(one) for one in counts["client"]], scopes=counts["scope"],
+        errors=counts["code"],
     )  # fmt: skip
+
+
+def _labelled(one: HistoryCount) -> HistoryCount:
+    is_owner = one["name"] == _OWNER
+    return HistoryCount(
+        name="owner" if is_owner else client_label(one["name"]), events=one["events"], failed=one["failed"]
+    )
 
 
 def _newest(found: Filter, condition: str = "1") -> str:

@@ -124,7 +124,12 @@ def _marks(values: list[str]) -> str:
 
 
 def _term(found: Filter, name: str, value: str) -> None:
-    if name in _COLUMNS:
+    if name == "client":
+        # A client calls itself NAME/VERSION: its name alone finds every version, and a star any end.
+        start = value.removesuffix("*")
+        begins = start if value.endswith("*") else f"{value}/"
+        found.add("(client = ? OR substr(client, 1, ?) = ?)", value, len(begins), begins)
+    elif name in _COLUMNS:
         found.add(f"{name.replace('-', '_')} = ?", value)
     elif name == "op":
         family = value.removesuffix("*")

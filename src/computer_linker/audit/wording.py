@@ -129,6 +129,8 @@ class Described(NamedTuple):
 def described(event: HistoryEvent) -> Described:
     """The event in plain English."""
     identity, place = short_id(event["operationId"]), event["scope"] or ""
+    # A name that no scope has is kept as a digest: it may be any text of the caller.
+    place = "(unknown)" if place.startswith("[") and event["errorCode"] == "unknown_scope" else place
     return Described(identity, who(event), place, what(event), outcome(event), took(event["durationMs"]))
 
 
@@ -164,7 +166,7 @@ def what(event: HistoryEvent) -> str:
     op = event["op"]
     act = PHRASES.get(op, op)
     if not op:
-        act = "sent a request that cannot be read"
+        act = "sent a request" if event["outcome"] == "refused" else "sent a request that cannot be read"
     elif op.startswith("["):
         act = "asked for an unknown operation"
     elif event["summary"].get("way") == "dialog":
@@ -203,6 +205,11 @@ def outcome(event: HistoryEvent) -> str:
             why = None if event["decision"] == "ask" else event["reason"]
             return f"failed: {why or _plain(code or 'error')}"
     return event["outcome"]
+
+
+def is_part(event: HistoryEvent) -> bool:
+    """Whether another row already shows it: the change of files that an owner's `undo` made."""
+    return event["op"] == "file.undo" and event["parent"] is not None and (event["principal"] or "").startswith("cli:")
 
 
 def took(duration_ms: float | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from computer_linker.audit.redact import escaped
-from computer_linker.audit.wording import described, person
+from computer_linker.audit.wording import described, is_part, person
 from computer_linker.cli.output import say
 from computer_linker.model.history import HistoryEvent
 
@@ -22,6 +22,7 @@ _MOST_LINES = 3
 
 def print_events(events: Sequence[HistoryEvent]) -> None:
     """Print events as aligned rows. A terminal gets rows of its width and a line for each day; a pipe gets all of the text."""
+    events = [event for event in events if not is_part(event)]
     rows = [_cells(event) for event in events]
     natural = [max(len_of(cell) for cell in column) for column in zip(_HEADERS, *rows, strict=True)]
     table = Rows(natural)
@@ -47,7 +48,8 @@ class Rows:
 
     def add(self, event: HistoryEvent) -> None:
         """Print one event."""
-        self.row(event, _cells(event))
+        if not is_part(event):
+            self.row(event, _cells(event))
 
     def row(self, event: HistoryEvent, cells: Sequence[str]) -> None:
         """Print the cells of one event, before it the day when it is another than that of the last row."""

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -16,7 +16,6 @@ from computer_linker.cli.history_table import Rows, group_rows, print_events
 from computer_linker.cli.output import note, say, table
 from computer_linker.model.history import HistoryCount, HistoryEvent, HistoryGroup, HistorySummary
 from computer_linker.owner.history.list import HistoryView
-from computer_linker.policy.visible_text import client_label
 
 _POLL_S = 0.3
 COLUMNS = (
@@ -71,12 +70,11 @@ def _print_summary(summary: HistorySummary) -> None:
     ):  # fmt: skip
         if counts:
             say()
-            label = client_label if title == "client" else str
-            table([_counted(one, label) for one in counts], [title, "events", "failed"])
+            table([_counted(one) for one in counts], [title, "events", "failed"])
 
 
-def _counted(one: HistoryCount, label: Callable[[str], str]) -> list[str]:
-    return [label(one["name"]), str(one["events"]), str(one["failed"])]
+def _counted(one: HistoryCount) -> list[str]:
+    return [one["name"], str(one["events"]), str(one["failed"])]
 
 
 def _print_templates(view: HistoryView) -> None:

@@ -197,7 +197,9 @@ class Dispatcher:
             name_object(event, self.catalog.by_name.get(call.op), call)
             return await self._failed(event, started, error)
         except (anyio.get_cancelled_exc_class(), NeedsInput) as left:
-            await self._left(event, started, ConfirmRequired if isinstance(left, NeedsInput) else Aborted)
+            how = ConfirmRequired if isinstance(left, NeedsInput) else Aborted
+            mark_left(event, self.catalog.by_name.get(event.op), how)
+            await self._close_failure(event, started)
             raise
         except Exception:
             log.exception("operation %s %s failed", event.operation_id, call.op)
@@ -257,8 +259,7 @@ class Dispatcher:
             intent = Intent(self.audit, event)
             intent.record()
             await intent.durable()
-        there = replace(call, scope=scope)
-        reply = await routes.call(computer, there, caller.report)
+        reply = await routes.call(computer, replace(call, scope=scope), caller.report)
         envelope = reply.envelope
         event.ok = reply.ok
         event.effect = envelope.get("effect")
@@ -362,10 +363,6 @@ class Dispatcher:
         if isinstance(error, InvalidRequest) and op is not None:
             error.details["signature"] = signature(op)
         return Reply({**head_of(event), "error": error_object(error)})
-
-    async def _left(self, event: Event, started: float, how: type[LinkError]) -> None:
-        mark_left(event, self.catalog.by_name.get(event.op), how)
-        await self._close_failure(event, started)
 
     async def _close_effect(self, ctx: Context, event: Event, started: float) -> None:
         try:

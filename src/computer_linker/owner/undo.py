@@ -21,7 +21,8 @@ class UndoInput(Model):
     operation: Annotated[
         str,
         Field(
-            description="The operation's id, short as the history shows it or whole; a path, for the newest change of it; "
+            description="The operation's id, short as the history shows it or whole; a path, for its newest change that was "
+            "not taken back; "
             "or `last`, for the newest change of any client."
         ),
         Positional("ID|PATH|last"),
@@ -98,7 +99,9 @@ def _meant(given: str, files: dict[str, "Record"], config: list[str]) -> str:
         )
     if found:
         return found[0]
-    places = {place: key for key, record in files.items() for place in _places(record) if _is_meant(given, place)}
+    # An undo is taken back by its id only: of a path, the next older change is meant.
+    changes = {key: record for key, record in files.items() if record.op != "file.undo"}
+    places = {place: key for key, record in changes.items() for place in _places(record) if _is_meant(given, place)}
     if len(places) > 1:
         raise InvalidRequest(
             f"Several files were changed of that name: {', '.join(sorted(places)[:8])}.", hint="give its path"

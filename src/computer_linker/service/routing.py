@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, Paused
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.registry.context import Progress
 from computer_linker.service.fleet import FleetManager
@@ -21,6 +21,11 @@ class ComputerRouter:
 
     async def call(self, computer: str, call: Call, report: Progress | None) -> Reply:
         """Run the call there."""
+        reply = await self._call(computer, call, report)
+        _name_computer(reply.envelope, computer)
+        return reply
+
+    async def _call(self, computer: str, call: Call, report: Progress | None) -> Reply:
         if self._fleet.is_hub:
             paired, machines = (self._ids(manager, computer) for manager in (self._peers, self._fleet))
             if paired and machines - paired:
@@ -32,3 +37,16 @@ class ComputerRouter:
 
     def _ids(self, manager: PeerManager | FleetManager, name: str) -> set[str]:
         return {str(item["machineId"]) for item in manager.computers() if name in (item["name"], item["machineId"])}
+
+
+def _name_computer(envelope: dict[str, Any], computer: str) -> None:
+    """Say in another computer's refusal while it is paused which computer that is: its message speaks of `this computer`."""
+    error = envelope.get("error")
+    if not isinstance(error, dict) or error.get("code") != Paused.code:
+        return
+    hint = f"Wait, or ask the owner of {computer} to run there: computer-linker unpause."
+    envelope["error"] = {
+        **error,
+        "message": f"On {computer}: {error.get('message')}",
+        "details": {**(error.get("details") or {}), "hint": hint},
+    }

@@ -81,7 +81,7 @@ async def sessions_list(ctx: Context) -> Sessions:
     found = [
         _of_family(family, digest, [one for one in live if one.principal.id == family.principal]) for family in families
     ]
-    found += [_of_live(one) for one in live if one.principal.id not in granted]
+    found += [_of_live(one) for one in live if one.principal.id not in granted and not _is_over(one)]
     return Sessions(sessions=sorted(found, key=lambda one: one.last_used_at, reverse=True))
 
 
@@ -89,6 +89,11 @@ def live_sessions(ctx: Context) -> list[LiveSession]:
     """The sessions of the running service; none where no service runs."""
     sessions = ctx.services.peek(LiveSessions)
     return [] if sessions is None else sessions.listed()
+
+
+def _is_over(one: LiveSession) -> bool:
+    """Whether it was an OAuth client whose access was taken back: nothing of it runs, and its token opens nothing."""
+    return one.principal.proof == "oauth" and not one.closes and not one.running
 
 
 def _of_live(one: LiveSession) -> Session:
