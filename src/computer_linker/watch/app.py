@@ -165,6 +165,7 @@ class WatchApp(App[None]):
         self._panel.take(listed["waiting"])
         if self._countdown is not None:
             self._countdown.resume() if self._panel.waiting else self._countdown.pause()
+        self.on_row_list_moved()
         self._head()
 
     def _on_lists(self, lists: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
@@ -254,7 +255,9 @@ class WatchApp(App[None]):
         """Show all of the selected row where its columns cut it."""
         row = self._table.row
         cells = () if row is None else row.cells
-        is_cut = any(cell.cell_len > width for cell, width in zip(cells, self._widths, strict=False))
+        is_cut = not self._panel.waiting and any(
+            cell.cell_len > width for cell, width in zip(cells, self._widths, strict=False)
+        )
         self.query_one("#row", Static).update("  ".join(cell.plain for cell in cells if cell) if is_cut else "")
 
     # Keys.

@@ -8,7 +8,7 @@ Screen { layout: vertical; }
 #keys { height: auto; max-height: 3; color: $text-muted; }
 #table { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
 #filter { display: none; height: 1; border: none; padding: 0; }
-#requests { height: auto; max-height: 65%; border: solid $warning; padding: 0; display: none; scrollbar-size-vertical: 1; }
+#requests { height: auto; max-height: 70%; border: solid $warning; padding: 0; display: none; scrollbar-size-vertical: 1; }
 .title { height: 1; text-style: bold; color: $warning; }
 #text { height: 1fr; }
 QuestionScreen { align: center middle; }
