@@ -82,6 +82,7 @@ def test_on_the_phone_page_with_the_diff(service: Service, tmp_path: Path) -> No
         browser.until("document.querySelector('h2') && document.querySelector('h2').innerText == 'view.keep'")
         shown = browser.eval("document.querySelector('pre').innerText")
         assert "+2" in shown and "removed gone.txt" in shown
+        browser.until("!document.querySelector('button[value=allow]').disabled")
         browser.eval("document.querySelector('button[value=allow]').click()")
         keeping.join(60)
     assert answers[0]["ok"] and (service.root / "a.txt").read_text() == "one\n2\n"
