@@ -170,8 +170,11 @@ async def test_abort_ends_a_wait_by_its_request_id(live: Host, form: Form) -> No
 
 async def test_a_missing_element_is_not_found(live: Host, form: Form) -> None:
     params = at(form, "AXButton", "No such button")
-    token = await live.token("desktop.click", **params)
-    assert await live.client.code("desktop.click", confirm={"token": token}, **params) == "DESKTOP_ELEMENT_NOT_FOUND"
+    before = len(form.events("clicked"))
+    # Already when a token is asked for: nobody is to confirm an act that cannot be.
+    intent = {"method": "desktop.click", "params": params}
+    assert await live.client.code("desktop.confirm.issue", intent=intent) == "DESKTOP_ELEMENT_NOT_FOUND"
+    assert len(form.events("clicked")) == before
 
 
 async def test_no_key_is_sent_once_a_cancelled_call_has_returned(desktop: Desktop, form: Form) -> None:

@@ -14,6 +14,7 @@ from computer_linker.config.load import load
 from computer_linker.config.store import ensure, update
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.ids import new_ulid
+from computer_linker.model.scope import ScopePolicy
 from computer_linker.service import repairs
 from computer_linker.service.changing_config import undo_config_change
 
@@ -264,3 +265,32 @@ def test_a_file_that_others_can_write_is_made_private_only_when_it_is_the_last_o
     with pytest.raises(ConfigInvalid, match="last in use"):
         repair(home)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["with a last valid config", "without one"])
+@pytest.mark.parametrize(
+    ("wrong", "name", "given", "kept"),
+    [
+        ("confrim", "confirm", "never", "all"), ("netwrok", "network", True, False), ("alowShell", "allowShell", True, False),
+        ("sandbx", "sandbox", "off", "required"), ("deniedPahts", "deniedPaths", ["x"], ["x"]), ("confrim", "confirm", "all", "all"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_field_of_a_scope_gives_no_more_than_before(
+    home: Path, tmp_path: Path, wrong: str, name: str, given: Any, kept: Any, is_known: bool
+) -> None:
+    """Defect: `confrim: never` was renamed, and nobody was asked any more."""
+    before = {"confirm": "all", "network": False, "allowShell": False, "sandbox": "required"}
+    configure(home, {**scope(tmp_path / "a", capabilities=("fs:read",)), "policy": before})
+    if not is_known:
+        (home / "config.last-good.json").unlink()
+    value = json.loads((home / "config.json").read_text())
+    value["scopes"][0]["policy"].pop(name, None)
+    value["scopes"][0]["policy"][wrong] = given
+    (home / "config.json").write_text(json.dumps(value))
+    done = repair(home)
+    assert f"`scopes.0.policy.{wrong}`" in done[0]
+    made = load(home).scopes[0].policy.to_wire().get(name)
+    if is_known or given == kept:
+        assert made == kept
+    else:
+        assert made == ScopePolicy().to_wire().get(name), "the default, as if it had not been written"

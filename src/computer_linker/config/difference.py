@@ -16,7 +16,7 @@ STRICTER: dict[str, tuple[str, ...]] = {
     "sandbox": get_args(SandboxMode)[::-1],
 }
 """The choices of a policy field, the widest first."""
-_TAKES_AWAY = frozenset({"deniedCommands", "deniedPaths", "excludedApplications"})
+TAKES_AWAY = frozenset({"deniedCommands", "deniedPaths", "excludedApplications"})
 _OF_COMMANDS = frozenset({"allowedCommands", "deniedCommands"})
 _GIVES_NOTHING = frozenset({"machineId", "machineName", "schemaVersion", "port", "name"})
 _ALL_WITHOUT = frozenset({"allowedCommands", "maxProcesses", "maxMemoryMb"})
@@ -68,7 +68,7 @@ def _fields(where: str, before: dict[str, Any], after: dict[str, Any]) -> Iterat
         if old != new:
             # Rules about commands give nothing to a scope that runs none.
             is_idle = name in _OF_COMMANDS and not EXECUTES & set(after.get("capabilities", []))
-            yield Change(f"{where}: {name} {_difference(old, new)}", not is_idle and _widens(name, old, new))
+            yield Change(f"{where}: {name} {_difference(old, new)}", not is_idle and widens(name, old, new))
 
 
 def _difference(old: Any, new: Any) -> str:
@@ -93,8 +93,8 @@ def _shown(value: Any) -> str:
             return json.dumps(value)
 
 
-def _widens(name: str, old: Any, new: Any) -> bool:
-    """Anything that is not known to be as narrow or narrower counts as wider."""
+def widens(name: str, old: Any, new: Any) -> bool:
+    """Whether clients could do more with the new value of a field. Anything that is not known to be as narrow or narrower counts as wider."""
     if name in _GIVES_NOTHING:
         return False
     if name in STRICTER:
@@ -104,7 +104,7 @@ def _widens(name: str, old: Any, new: Any) -> bool:
     if isinstance(old, bool) or isinstance(new, bool):
         return new is not False and old is not True
     if isinstance(old, list) and isinstance(new, list):
-        wide, narrow = (old, new) if name in _TAKES_AWAY else (new, old)
+        wide, narrow = (old, new) if name in TAKES_AWAY else (new, old)
         return any(one not in narrow for one in wide)
     if isinstance(old, int) and isinstance(new, int):
         return new > old

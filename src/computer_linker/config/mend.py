@@ -1,7 +1,7 @@
 """Repairs of a config document that does not validate: only where one result is right, and no right is added.
 
-A wrong type whose value has one meaning is converted (`"3939"`), a field that is nearly a known one is renamed, an unknown one is
-removed, and for any other wrong value the last valid config's is used. In a scope that value could be wider than what was meant:
+A wrong type whose value has one meaning is converted (`"3939"`), a field that is nearly a known one is renamed unless clients
+could then do more than before, an unknown one is removed, and for any other wrong value the last valid config's is used. In a scope that value could be wider than what was meant:
 there a choice or a switch becomes the strictest one, and a list keeps only what it had before, too. What is left is for the owner
 to correct.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from computer_linker.config.difference import STRICTER
+from computer_linker.config.difference import STRICTER, TAKES_AWAY, widens
 from computer_linker.config.load import Check, Document, document_of, with_identity
 from computer_linker.config.problems import Path, problems_in, similar_choice, similar_field, value_at
 from computer_linker.config.schema import Config
@@ -75,7 +75,7 @@ def _repaired(value: dict[str, Any], problem: Problem, good: Document | None) ->
     if not problem.field:
         return None
     if problem.kind == "extra_forbidden":
-        return _renamed(value_at(value, problem.field[:-1]), problem.field, name)
+        return _renamed(value, problem.field, name, good)
     is_right = problem.field[0] == "scopes" and len(problem.field) > 2
     converted, other = _converted(value, problem), _narrow if is_right else _before
     for made in converted or other(value, problem.field, good):
@@ -94,14 +94,28 @@ def _shown(made: Any, field: Path) -> str:
     return "a value that fits"
 
 
-def _renamed(around: dict[str, Any], field: Path, name: str) -> str:
-    wrong = str(field[-1])
-    meant = similar_field(field)
-    given = around.pop(wrong)
+def _renamed(value: dict[str, Any], field: Path, name: str, good: Document | None) -> str:
+    around, meant = value_at(value, field[:-1]), similar_field(field)
+    given = around.pop(str(field[-1]))
     if meant is None or meant in around:
         return f"Removed `{name}`, which is not a field of the config."
-    around[meant] = given
-    return f"Renamed `{name}` to `{meant}`."
+    before = _before(value, (*field[:-1], meant), good)
+    if not _gives_more(meant, before, given):
+        around[meant] = given
+        return f"Renamed `{name}` to `{meant}`."
+    if before:
+        around[meant] = before[0]
+    kept = "has its value of the last valid config" if before else "is left out"
+    return f"Removed `{name}`. As `{meant}` it would allow more than before, so `{meant}` {kept}."
+
+
+def _gives_more(name: str, before: list[Any], given: Any) -> bool:
+    """Whether a field of this name would allow clients more; a value that is no choice of it is repaired afterwards."""
+    if before == [given] or (name in STRICTER and given not in STRICTER[name]):
+        return False
+    if before:
+        return widens(name, before[0], given)
+    return widens(name, [] if name in TAKES_AWAY else _DEFAULTS.get(name), given)
 
 
 def _converted(value: dict[str, Any], problem: Problem) -> list[Any]:
