@@ -173,7 +173,7 @@ async def test_a_yes_in_the_dialog_of_an_allowed_client_is_for_one_call(road: Ro
     assert [one["extent"] for one in given] == ["once", "once"]
     for one in given:
         answer = answers[one["answer"]]
-        assert (one["by"], one["way"], answer["principal"]) == (LOCAL.id, "dialog", LOCAL.id)
+        assert (one["by"], one["way"], answer["principal"]) == (LOCAL.client, "dialog", LOCAL.id)
         assert (answer["client"], answer["summary"]["way"]) == (LOCAL.client, "dialog")
 
 

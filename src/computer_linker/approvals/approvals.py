@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 import anyio
 
-from computer_linker.approvals.ledger import Ledger
+from computer_linker.approvals.ledger import Ledger, answerer_name
 from computer_linker.approvals.new_request import new_request, show, take_picture
 from computer_linker.approvals.request import (
     WAIT_S,
@@ -204,9 +204,9 @@ class Approvals:
         check_extent(asked, answer)
         answered = [asked]
         if answer == "no":
-            self.ledger.deny(asked_id, now, Approval("no", by.who.id, by.way, event))
+            self.ledger.deny(asked_id, now, Approval("no", answerer_name(by.who, by.way), by.way, event))
         else:
-            given = Approval("yes", by.who.id, by.way, event, "once" if answer == "yes" else answer)
+            given = Approval("yes", answerer_name(by.who, by.way), by.way, event, "once" if answer == "yes" else answer)
             if answer != "yes":
                 standing = standing_of(asked, answer, minutes, given)
                 self.store.add(standing)

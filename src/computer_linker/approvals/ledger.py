@@ -10,8 +10,9 @@ from collections import deque
 
 from computer_linker.approvals.request import ApprovalRequest, Denied, State
 from computer_linker.errors import ConfirmRequired, DeniedByPerson
-from computer_linker.model.event import Approval
+from computer_linker.model.event import Approval, Way
 from computer_linker.model.principal import Principal
+from computer_linker.policy.visible_text import client_label
 
 _MAX_WAITING = 200
 _MAX_IN_CONVERSATION = 20
@@ -215,3 +216,8 @@ def _is_for(asked: ApprovalRequest, who: Principal, digest: str) -> bool:
 
 def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def answerer_name(who: Principal, way: Way) -> str:
+    """Who answered. A client's dialog is answered by the client, even one that has the owner's credential."""
+    return client_label(who.client) if way == "dialog" and who.client else who.id

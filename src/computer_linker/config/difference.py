@@ -94,7 +94,7 @@ def _shown(value: Any) -> str:
 
 
 def widens(name: str, old: Any, new: Any) -> bool:
-    """Whether clients could do more with the new value of a field. Anything that is not known to be as narrow or narrower counts as wider."""
+    """Whether clients could do more with the new value; anything that is not known to be as narrow counts as wider."""
     if name in _GIVES_NOTHING:
         return False
     if name in STRICTER:

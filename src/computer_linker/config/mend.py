@@ -1,9 +1,9 @@
 """Repairs of a config document that does not validate: only where one result is right, and no right is added.
 
 A wrong type whose value has one meaning is converted (`"3939"`), a field that is nearly a known one is renamed unless clients
-could then do more than before, an unknown one is removed, and for any other wrong value the last valid config's is used. In a scope that value could be wider than what was meant:
-there a choice or a switch becomes the strictest one, and a list keeps only what it had before, too. What is left is for the owner
-to correct.
+could then do more than before, an unknown one is removed, and for any other wrong value the last valid config's is used. In a
+scope that value could be wider than what was meant: there a choice or a switch becomes the strictest one, and a list keeps only
+what it had before, too. What is left is for the owner to correct.
 """
 
 import copy
