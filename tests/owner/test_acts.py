@@ -56,8 +56,9 @@ def event_of(service: Service, op: str) -> dict[str, Any]:
     return next(event for event in owners_history(service.home, 500) if event["op"] == op)
 
 
-def waiting(service: Service) -> str:
-    refused = call(service, "file.write", "asked.txt", "asks", input={"content": "x"})
+def waiting(service: Service, name: str = "asked.txt") -> str:
+    """The id of a new request; one that is asked again gets the answer that it had."""
+    refused = call(service, "file.write", name, "asks", input={"content": "x"})
     asked: str = refused["error"]["details"]["approvalId"]
     return asked
 
@@ -193,9 +194,9 @@ def test_rows_of_settings_and_answers_say_what_they_are_about(service: Service) 
     refused = described(cast(HistoryEvent, event_of(service, "scope.edit")))
     assert refused.what == "tried to change the scope asks" and refused.outcome.startswith("refused: ")
     assert "`confirm`" in refused.outcome
-    assert cli(service, "approvals", "deny", waiting(service)).returncode == 0
+    assert cli(service, "approvals", "deny", waiting(service, "told.txt")).returncode == 0
     answer = described(cast(HistoryEvent, event_of(service, "approvals.deny")))
-    assert answer.what.startswith("denied the request file.write asked.txt in asks of ")
+    assert answer.what.startswith("denied the request file.write told.txt in asks of ")
     for mode in ("never", "all"):
         assert cli(service, "scope", "edit", "asks", "--policy", f"confirm={mode}").returncode == 0
     assert described(cast(HistoryEvent, event_of(service, "scope.edit"))).what == (

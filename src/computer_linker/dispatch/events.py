@@ -91,7 +91,7 @@ def mark_failed(event: Event, error: LinkError) -> None:
         # Denied, not answered in time, and no approver available are three different outcomes, each with its code.
         event.decision, event.reason = "ask", error.message
         event.approval = error.approval if isinstance(error, Denied) else None
-    elif isinstance(error, ConfigInvalid):
+    elif isinstance(error, ConfigInvalid) and error.problems:
         # A change of the config that is not valid is refused whole.
         event.decision, event.reason = "deny", error.message
     elif event.decision in ("allow", "ask") and (error.code in _REFUSALS or error.details.get("rule") == STOPPED):
