@@ -67,7 +67,8 @@ async def test_planted_names_are_taken_away_in_every_folder(tmp_path: Path, kind
         (root / folder).mkdir(parents=True, exist_ok=True)
     before = names(root)
     async with held_by(tmp_path, kind) as road:
-        made = "; ".join(f"mkdir {folder}/.vscode; echo EVIL > {folder}/.vscode/tasks.json" for folder in folders)
+        # Moved there with its file: the folder alone could be taken away before the file is made.
+        made = "; ".join(f"mkdir t; echo EVIL > t/tasks.json; mv t {folder}/.vscode" for folder in folders)
         told = await sh(road, f"{made}; touch plain")
         assert names(root) == sorted([*before, "plain"])
         taken = [warning for warning in told["warnings"] if ".vscode is a protected name" in warning]
@@ -123,7 +124,7 @@ async def test_a_link_that_was_there_is_put_back(tmp_path: Path, kind: Kind) -> 
     (root / "shared").mkdir(parents=True)
     (root / ".vscode").symlink_to("shared")
     async with held_by(tmp_path, kind) as road:
-        await sh(road, "rm .vscode; mkdir .vscode; echo EVIL > .vscode/tasks.json")
+        await sh(road, "rm .vscode; mkdir t; echo EVIL > t/tasks.json; mv t .vscode")
         assert (root / ".vscode").readlink() == Path("shared") and not (root / "shared" / "tasks.json").exists()
         await sh(road, "ln -sfn /etc .vscode")
         assert (root / ".vscode").readlink() == Path("shared")

@@ -44,8 +44,7 @@ class BrokenLink(Exception):
 
 def lines_after(folder: Path, key: Key, place: JournalPosition, end: tuple[int, int]) -> Iterator[Line]:
     """Every record after `place` up to `end` (segment and offset). Raises BrokenLink at the first bad one."""
-    # A file without a line is a segment that was about to begin.
-    known = [segment for segment in list_segments(folder) if segment_path(folder, segment).stat().st_size]
+    known = [segment for segment in list_segments(folder) if _has_lines(segment_path(folder, segment))]
     while True:
         limit = end[1] if place.segment == end[0] else None
         for line in _lines_of(folder, key, place, limit):
@@ -57,6 +56,14 @@ def lines_after(folder: Path, key: Key, place: JournalPosition, end: tuple[int, 
         if later[0] != place.number + 1:
             raise BrokenLink(place.number + 1, "a whole segment is missing")
         place = JournalPosition(later[0], 0, place.number, place.seal)
+
+
+def _has_lines(segment: Path) -> bool:
+    """False for a segment that was about to begin, and for one that was pruned since the folder was listed."""
+    try:
+        return segment.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def _lines_of(folder: Path, key: Key, place: JournalPosition, limit: int | None) -> Iterator[Line]:
