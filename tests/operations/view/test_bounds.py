@@ -48,7 +48,7 @@ async def test_a_program_that_fills_its_view_is_ended_and_nothing_more_starts_in
 
 async def test_no_view_is_made_when_all_together_hold_too_much(road: Road) -> None:
     road.app.services.provide(Views, Views(road.home / "views", max_all_bytes=3 << 20))
-    first = await run(road, "head -c 4000000 /dev/urandom > big")
+    first = await run(road, "head -c 4000000 /dev/zero > big")
     refused = await run(road, "echo x > x")
     assert refused["error"]["code"] == "limit_exceeded", refused
     await road.data("view.drop", first["data"]["view"]["viewId"])
@@ -57,7 +57,7 @@ async def test_no_view_is_made_when_all_together_hold_too_much(road: Road) -> No
 
 async def test_one_client_does_not_use_up_the_room_of_others(road: Road) -> None:
     road.app.services.provide(Views, Views(road.home / "views", max_all_bytes=7 << 20))
-    await run(road, "head -c 4000000 /dev/urandom > big")
+    await run(road, "head -c 4000000 /dev/zero > big")
     assert (await run(road, "echo x > x"))["error"]["code"] == "limit_exceeded"
     other = replace(LOCAL, id="local:other")
     assert (await run(road, "echo x > x", principal=other))["ok"]
