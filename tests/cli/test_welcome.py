@@ -49,7 +49,7 @@ def started(home: Path, *words: str, **env: str) -> Iterator[str]:
 
 def test_a_service_on_every_address_names_one_that_leads_to_it(home: Path, tmp_path: Path) -> None:
     with started(home, str(tmp_path / "app"), "--host", "0.0.0.0", "--port", "0") as said:
-        assert "0.0.0.0" not in said
+        assert "0.0.0.0" not in said and ", on every network of this computer" in said
         port = int(re.search(r"^at http://127\.0\.0\.1:(\d+)/mcp", said, re.MULTILINE).group(1))  # type: ignore[union-attr]
         elsewhere = re.search(r"--host (\S+) makes it answer at http://(\S+):(\d+)/mcp", said)
         assert elsewhere is None or elsewhere.groups() == (elsewhere[1], elsewhere[1], str(port))
@@ -57,6 +57,14 @@ def test_a_service_on_every_address_names_one_that_leads_to_it(home: Path, tmp_p
             [*PROGRAM, "client", "setup", "--json"], env=environment(home), capture_output=True, text=True, timeout=240
         )
         assert json.loads(done.stdout)["http"]["localUrl"] == f"http://127.0.0.1:{port}/mcp"
+
+
+def test_a_pause_that_goes_on_is_named(home: Path, tmp_path: Path) -> None:
+    with started(home, str(tmp_path / "app"), "--port", "0") as said:
+        assert "PAUSED" not in said and "every network" not in said
+    subprocess.run([*PROGRAM, "pause"], env=environment(home), check=True, capture_output=True, timeout=240)
+    with started(home, str(tmp_path / "app"), "--port", "0") as said:
+        assert re.search(r"PAUSED: clients are refused until `.* unpause`", said)
 
 
 def test_the_address_named_for_other_devices_is_answered_with_the_token_alone(home: Path, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> li
         f"Computer Linker {__version__} on {config.machine_name} exposes",
         *shown,
         *_home_warning(config.scopes),
-        f"at {url} ({token})",
+        f"at {url} ({token}){_every_network(host)}{_paused(home, me)}",
         *_network_hint(host, url),
         "Connect a client in one line (stdio, no token needed):",
         f"  Claude Code  {lines['claude']}",
@@ -153,6 +153,18 @@ def _home_warning(scopes: list[Scope]) -> list[str]:
 
     reasons = ((scope.id, more_than_a_project(root)) for scope in scopes for root in scope.roots)
     return [f"  Careful: {name} {why}" for name, why in reasons if why is not None][:1]
+
+
+def _every_network(host: str) -> str:
+    from computer_linker.transports.http.own_address import EVERY
+
+    return ", on every network of this computer" if host in EVERY else ""
+
+
+def _paused(home: Path, me: str) -> str:
+    from computer_linker.dispatch.pause import Pause
+
+    return "" if Pause(home).now is None else f". PAUSED: clients are refused until `{me} unpause`"
 
 
 def _network_hint(host: str, url: str) -> list[str]:
