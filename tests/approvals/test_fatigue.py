@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.audit.wording import described
+from computer_linker.model.history import HistoryEvent
 from computer_linker.serve.owner_calls import OwnerCalls
 from support.pair import events_of
 from support.road import LOCAL, OWNER, Road, folder_scope
@@ -55,6 +56,10 @@ async def test_after_three_noes_the_owner_is_left_alone_and_a_yes_ends_that(road
     assert set(codes) == {"denied_by_person"} and len(shown) == 3
     late = await road.call("file.mkdir", "once-more")
     assert late["error"]["details"]["retryAfterSeconds"] <= 60 and approvals(road).waiting() == []
+    told = {
+        event["target"]: described(cast(HistoryEvent, event)).outcome for event in await events_of(road, "file.mkdir")
+    }
+    assert told["once-more"] == "not shown to you, after several noes", "nobody said no to this one"
     assert [path.name for path in road.root.iterdir()] == ["keep.txt"]
 
 

@@ -10,7 +10,7 @@ from collections import deque
 
 from computer_linker.approvals.request import ApprovalRequest, Denied, State
 from computer_linker.errors import ConfirmRequired, DeniedByPerson
-from computer_linker.model.event import Approval, Way
+from computer_linker.model.event import NOT_SHOWN, Approval, Way
 from computer_linker.model.principal import Principal
 from computer_linker.policy.visible_text import client_label
 
@@ -168,7 +168,7 @@ class Ledger:
             return
         seconds = round(_QUIET_S - (asked.asked_at - noes[-1]))
         raise DeniedByPerson(
-            f"The owner refused the last {_NOES} requests, so this one was not shown. Ask again in {seconds} seconds.",
+            f"The owner refused the last {_NOES} requests, so {NOT_SHOWN}. Ask again in {seconds} seconds.",
             answer="no",
             retryAfterSeconds=seconds,
         )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from computer_linker.model.event import WITHDRAWN
+from computer_linker.model.event import NOT_SHOWN, WITHDRAWN
 from computer_linker.model.history import HistoryApproval, HistoryEvent
 from computer_linker.policy.visible_text import client_label, principal_label
 
@@ -197,6 +197,8 @@ def outcome(event: HistoryEvent) -> str:
             return "refused: it needs your yes"
         case "failed" if code in _UNASKED or _is_no(event):
             given = event["approval"]
+            if given is None and NOT_SHOWN in (event["reason"] or ""):
+                return "not shown to you, after several noes"
             return _plain(code or "denied") if given is None else _denied(given)
         case "failed" if event["reason"] == WITHDRAWN:
             return WITHDRAWN

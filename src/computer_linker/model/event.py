@@ -13,6 +13,8 @@ Extent = Literal["once", "same", "shape"]
 
 WITHDRAWN = "withdrawn"
 """Reason of an event that ended before anything began: its caller left, or it was stopped."""
+NOT_SHOWN = "this one was not shown"
+"""Part of the reason of an event that was refused without a question, after several noes to its caller."""
 
 
 @dataclass(frozen=True, slots=True)
