@@ -10,7 +10,10 @@ from support.agents_road import agent_road, command
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="a call by its number"),
+    pytest.mark.skipif(
+        platform.machine() != "x86_64" or sys.platform != "linux",
+        reason="needs Linux on x86_64: the system call is made by its number",
+    ),
 ]
 CANARY = "CANARY-77d0"
 LEAVE = """

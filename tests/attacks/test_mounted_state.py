@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: bind mounts and their table")
 SCRIPT = """
 import asyncio, json, subprocess, sys
 from pathlib import Path
