@@ -9,7 +9,9 @@ enum, selectors and collections, half of the shim's start), no contextlib and no
 
 import os
 import struct
-from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket
+
+from computer_linker.system import peer_ids
 
 SOCKET_NAME = "service.sock"
 BRIDGE_NAME = "bridge.sock"
@@ -166,12 +168,6 @@ def listen(home: str, name: str = SOCKET_NAME) -> socket:
             os.close(folder)
     listener.listen(128)
     return listener
-
-
-def peer_ids(link: socket) -> tuple[int, int]:
-    """The process id and user id of the peer, as the kernel reports them (SO_PEERCRED)."""
-    pid, uid, _gid = struct.unpack("iII", link.getsockopt(SOL_SOCKET, SO_PEERCRED, struct.calcsize("iII")))
-    return pid, uid
 
 
 def _short_path(home: str, name: str) -> tuple[int | None, str]:

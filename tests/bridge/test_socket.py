@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from computer_linker import home as places
-from computer_linker.computer.local.linux.proc import started_at
 from computer_linker.computer.local.probe import this_computer
 from computer_linker.errors import wire_codes
+from computer_linker.system import started_at
 from computer_linker.transports.bridge.faults import CODES
 from computer_linker.transports.bridge.peer import Peer
 from support.bridge import BridgeClient

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from computer_linker.computer.local.linux.lineage import comes_from_below, is_below
 from computer_linker.computer.local.linux.tcp_callers import TcpCallers
+from computer_linker.system.lineage import comes_from_below, is_below
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def test_a_skip_says_itself_what_is_missing() -> None:
 
 
 def test_the_platform_is_asked_only_where_it_may_be() -> None:
-    allowed = (SOURCE / "computer" / "local", SOURCE / "service" / "install")
+    allowed = (SOURCE / "computer" / "local", SOURCE / "service" / "install", SOURCE / "system")
     askers = [
         named(path)
         for path in FILES

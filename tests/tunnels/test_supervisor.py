@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from computer_linker.tunnels.record import FILE_NAME, TunnelRecord, is_same_process, read, save
+from computer_linker.system import is_running
+from computer_linker.tunnels.record import FILE_NAME, TunnelRecord, read, save
 from computer_linker.tunnels.supervisor import Pace
 from support.service import is_alive, wait_for
 from support.tunnels import Bench
@@ -120,7 +121,7 @@ def test_a_record_of_a_service_that_is_gone_is_lost_even_when_its_number_is_take
     save(tmp_path, record)
     seen = read(tmp_path)
     assert seen is not None and (seen.state, seen.public_url) == ("lost", None)
-    assert not is_same_process(os.getpid(), 1)
+    assert not is_running(os.getpid(), 1)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"state": "running"}', b"\x00" * 1000, b'{"a":' * 50_000])

@@ -14,6 +14,7 @@ from typing import Any
 
 from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.artifact import Artifact
+from computer_linker.system import sync
 
 MAX_BYTES = 64 * 1024 * 1024
 _SWEEP_EVERY_S = 3600.0
@@ -246,7 +247,7 @@ class ArtifactStore:
             with os.fdopen(fd, "wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(fd)
+                sync(fd)
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

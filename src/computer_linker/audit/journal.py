@@ -28,12 +28,12 @@ from computer_linker.audit.layout import (
 from computer_linker.audit.reading import BrokenLink, lines_after
 from computer_linker.audit.retention import ended, first_kept
 from computer_linker.audit.secret import load_key
+from computer_linker.system import sync_data
 
 log = logging.getLogger(__name__)
 
 FORMAT = 1
 SEGMENT_BYTES = 8 << 20
-_datasync = getattr(os, "fdatasync", os.fsync)
 
 
 class AuditJournal:
@@ -110,7 +110,7 @@ class AuditJournal:
         """Sync everything appended so far to disk. Callable from another thread."""
         with self._held:
             number = self.head.number
-            _datasync(self._file)
+            sync_data(self._file)
             self.head.synced = number
 
     def rotate_if_older(self, before: str | None, pruned_by: str = "") -> None:
@@ -189,7 +189,7 @@ class AuditJournal:
             old, self._file = self._file, handle
             self.head.segment, self.head.offset = following, 0
         try:
-            _datasync(old)
+            sync_data(old)
         finally:
             os.close(old)
         sync_folder(self.folder)

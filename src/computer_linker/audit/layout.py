@@ -7,6 +7,7 @@ from pathlib import Path
 
 from computer_linker.audit.faults import AuditDamaged
 from computer_linker.audit.secret import Key
+from computer_linker.system import sync
 
 GENESIS = b"0" * 32
 """What the first record is linked to."""
@@ -89,7 +90,7 @@ def sync_folder(folder: Path) -> None:
     except OSError:
         return
     try:
-        os.fsync(handle)
+        sync(handle)
     finally:
         os.close(handle)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from computer_linker.audit.layout import GENESIS, PRIVATE, SEAL, opened, segment_path, sync_folder
 from computer_linker.audit.reading import BrokenLink, JournalPosition, Line, checked
 from computer_linker.audit.secret import Key
+from computer_linker.system import sync
 
 ANCHOR = "anchor"
 _FILE_BYTES = 8 << 20
@@ -62,7 +63,7 @@ def write_anchor(folder: Path, key: Key, anchor: Anchor) -> None:
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PRIVATE, 0o600)
     try:
         os.write(handle, key.seal(b"anchor", body) + b" " + body + b"\n")
-        os.fsync(handle)
+        sync(handle)
     finally:
         os.close(handle)
     temporary.replace(folder / ANCHOR)
@@ -157,7 +158,7 @@ class ReserveWriter:
         if self._handle < 0:
             return
         self._flush()
-        os.fsync(self._handle)
+        sync(self._handle)
         os.close(self._handle)
         self._done.append(KeptFile(self._id, self._records))
         self._handle, self._size, self._records = -1, 0, 0

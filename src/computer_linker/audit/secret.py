@@ -6,6 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from computer_linker.audit.faults import AuditDamaged
+from computer_linker.system import sync
 
 _BYTES = 32
 
@@ -50,7 +51,7 @@ def _make(path: Path) -> bytes:
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         os.write(handle, secrets.token_bytes(_BYTES))
-        os.fsync(handle)
+        sync(handle)
     finally:
         os.close(handle)
     try:

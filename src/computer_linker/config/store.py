@@ -25,6 +25,7 @@ from computer_linker.config.load import (
 from computer_linker.config.private import FILE_MODE, check_folder, make_folder
 from computer_linker.config.schema import SCHEMA_VERSION, Config
 from computer_linker.errors import ConfigInvalid, Problem
+from computer_linker.system import sync
 
 log = logging.getLogger(__name__)
 _LOCK_NAME = "config.lock"
@@ -190,7 +191,7 @@ def write_whole(home: Path, name: str, raw: bytes) -> None:
         with os.fdopen(fd, "wb") as file:
             file.write(raw)
             file.flush()
-            os.fsync(fd)
+            sync(fd)
         Path(temporary).replace(home / name)
         temporary = None
         _sync_folder(home)
@@ -209,6 +210,6 @@ def _sync_folder(home: Path) -> None:
         return
     folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(folder)
+        sync(folder)
     finally:
         os.close(folder)

@@ -14,6 +14,7 @@ import anyio.to_thread
 from computer_linker.errors import InvalidRequest, NotFound, OsPermissionRequired, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name
+from computer_linker.system import descriptor_path
 
 _MAX_LINKS = 32
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -37,7 +38,7 @@ class Held:
 
 def cwd_of(fd: int) -> str:
     """A path of an open folder that a child resolves through its inherited descriptor, not through the tree."""
-    return f"/proc/self/fd/{fd}" if Path("/proc/self/fd").exists() else _final_path(fd)
+    return f"/proc/self/fd/{fd}" if Path("/proc/self/fd").exists() else descriptor_path(fd)
 
 
 def guarded(path: RootedPath, state: Path) -> RootedPath:
@@ -167,12 +168,3 @@ def _named(error: OSError, path: RootedPath) -> Exception:
         case errno.ENAMETOOLONG | errno.EINVAL | errno.EILSEQ:
             return InvalidRequest(f"{path.shown} is not a usable name.", path=path.shown)
     return NotFound(f"{path.shown} cannot be opened.", path=path.shown)
-
-
-def _final_path(fd: int) -> str:
-    import fcntl
-
-    wanted = getattr(fcntl, "F_GETPATH", None)
-    if wanted is None:
-        raise OsPermissionRequired("This system cannot name an open folder, so no program can be started in it.")
-    return os.fsdecode(fcntl.fcntl(fd, wanted, bytes(1024)).rstrip(b"\0"))

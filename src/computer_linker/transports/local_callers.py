@@ -3,10 +3,8 @@
 import os
 import socket
 
-from computer_linker import home as places
-from computer_linker.computer.local.linux.lineage import comes_from_below
-from computer_linker.computer.local.linux.proc import process_name
 from computer_linker.dispatch.dispatcher import Dispatcher
+from computer_linker.system import comes_from_below, peer_ids, process_name
 from computer_linker.transports.refusals import STARTED_BY_SERVICE, RefusalNotes
 
 STARTED_HERE = (
@@ -27,7 +25,7 @@ class LocalCallers:
 
     async def refusal(self, link: socket.socket) -> str | None:
         """Why the process at the other end is refused, empty where it gets no reply at all; None when it is admitted."""
-        if places.peer_ids(link)[1] not in (os.getuid(), 0):
+        if peer_ids(link)[1] not in (os.getuid(), 0):
             await self.note(link, "another_user")
             return ""
         if comes_from_below(link, os.getpid()):
@@ -37,5 +35,5 @@ class LocalCallers:
 
     async def note(self, link: socket.socket, rule: str) -> None:
         """Audit one refused process."""
-        pid, _ = places.peer_ids(link)
+        pid, _ = peer_ids(link)
         await self._notes.note(f"{pid}-{process_name(pid)[:40]}", rule)

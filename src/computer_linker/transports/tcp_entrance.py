@@ -3,12 +3,15 @@
 import asyncio
 import socket
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.local.linux.tcp_callers import Address, Commands, Link, TcpCallers
 from computer_linker.transports.refusals import STARTED_BY_SERVICE, RefusalNotes
+
+if TYPE_CHECKING:
+    from computer_linker.computer.local.linux.tcp_callers import Address, Commands, Link, TcpCallers
 
 _SCANS, _PAUSE_S = 3, 0.02
 """How often the owner of a connection is searched for, and the pause between the searches."""
@@ -18,7 +21,7 @@ _SCANS, _PAUSE_S = 3, 0.02
 class _Waiting:
     """A connection whose owner is not known yet."""
 
-    link: Link
+    link: "Link"
     verdict: "asyncio.Future[bool]"
     scans: int = 0
 
@@ -27,9 +30,7 @@ class TcpEntrance:
     """Decides once for each connection, for its lifetime."""
 
     def __init__(self, computer: Computer, notes: RefusalNotes, *, for_tunnel: bool = False) -> None:
-        is_known = computer.capabilities().facets["processes"].backend == "launcher"
-        commands: Commands | None = computer.processes if is_known else None  # type: ignore[assignment]  # the launcher's
-        self._callers = TcpCallers(commands, for_tunnel=for_tunnel) if commands is not None else None
+        self._callers = _callers(computer, for_tunnel)
         self._notes = notes
         self._noting: set[asyncio.Task[None]] = set()
         self._waiting: list[_Waiting] = []
@@ -40,11 +41,11 @@ class TcpEntrance:
         """False while no command has been started: then there is nothing to refuse."""
         return self._callers is not None and self._callers.is_needed
 
-    def check_fast(self, local: Address, remote: Address | None) -> bool | None:
+    def check_fast(self, local: "Address", remote: "Address | None") -> bool | None:
         """Whether a connection is admitted; None when that needs a scan by `check_by_scan`."""
         return self._callers.check_fast(local, remote) if self._callers is not None else True
 
-    async def check_by_scan(self, local: Address, remote: Address) -> bool:
+    async def check_by_scan(self, local: "Address", remote: "Address") -> bool:
         """Whether a connection is admitted, by a scan of the open files of every process.
 
         One scan serves all connections that wait for it, so that each waits for at most two scans.
@@ -58,7 +59,7 @@ class TcpEntrance:
             self._scanning = loop.create_task(self._scan(self._callers))
         return await waiting.verdict
 
-    async def _scan(self, callers: TcpCallers) -> None:
+    async def _scan(self, callers: "TcpCallers") -> None:
         batch: list[_Waiting] = []
         try:
             while self._waiting:
@@ -101,3 +102,13 @@ class TcpEntrance:
         task = asyncio.get_running_loop().create_task(self._notes.note(peer, STARTED_BY_SERVICE))
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
+
+
+def _callers(computer: Computer, for_tunnel: bool) -> "TcpCallers | None":
+    """The check by the launcher's processes; None on systems without a launcher."""
+    if computer.capabilities().facets["processes"].backend != "launcher":
+        return None
+    from computer_linker.computer.local.linux.tcp_callers import TcpCallers
+
+    commands: Commands = computer.processes  # type: ignore[assignment]  # the launcher's
+    return TcpCallers(commands, for_tunnel=for_tunnel)

@@ -15,6 +15,7 @@ from anyio.to_thread import run_sync
 
 from computer_linker.errors import ExecutionFailed, InvalidRequest
 from computer_linker.http_client import RequestFailed, Response, fetch
+from computer_linker.system import sync
 
 _SUMS = "SHA256SUMS.txt"
 _SUM_LINE = re.compile(r"^([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._+-]{0,200})$")
@@ -118,6 +119,6 @@ def _store(folder: Path, name: str, archive: str, program: bytes) -> Fetched:
     with os.fdopen(fd, "wb") as file:
         file.write(program)
         file.flush()
-        os.fsync(fd)
+        sync(fd)
     fresh.replace(path)
     return Fetched(path, digest, archive, is_new)

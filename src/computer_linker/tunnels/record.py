@@ -1,19 +1,18 @@
 """tunnels.json: the last state of the tunnel, for other processes to read."""
 
 import json
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from computer_linker.computer.local.linux.proc import started_at
 from computer_linker.config.schema import TunnelName
 from computer_linker.config.store import write_whole
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.json_text import read_json
+from computer_linker.system import is_running
 
 FILE_NAME = "tunnels.json"
 _MAX_BYTES = 200_000
@@ -77,7 +76,9 @@ def read(home: Path) -> TunnelRecord | None:
         record = TunnelRecord.from_wire(read_json(raw[:_MAX_BYTES]))
     except (OSError, InvalidRequest, ValidationError):
         return None
-    if record.state in ("stopped", "refused", "failed") or is_same_process(record.service_pid, record.service_started):
+    if record.state in ("stopped", "refused", "failed") or (
+        record.service_started is not None and is_running(record.service_pid, record.service_started)
+    ):
         return record
     return record.model_copy(
         update={
@@ -88,26 +89,6 @@ def read(home: Path) -> TunnelRecord | None:
             "last_error": "The service ended without closing it; the tunnel ended with the service.",
         }
     )
-
-
-def is_same_process(pid: int, started: int | None) -> bool:
-    """Whether this process still runs, and is not another one with a reused pid."""
-    if Path("/proc/self/stat").exists():
-        return started is not None and started_at(pid) == started and not _is_zombie(pid)
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return False
-    return True
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "ZX"
-    except (OSError, IndexError):
-        return True
 
 
 def shown(record: TunnelRecord | None) -> TunnelState:

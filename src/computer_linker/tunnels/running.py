@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from computer_linker.computer.facets.processes import Child, Ended, Launch
-from computer_linker.computer.local.linux.proc import started_at
 from computer_linker.errors import ExecutionFailed
+from computer_linker.system import started_at
 from computer_linker.tunnels.base import Surroundings
 
 _MAX_LINE = 4096

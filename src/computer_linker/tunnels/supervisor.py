@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from computer_linker.computer.local.linux.proc import started_at
 from computer_linker.config.schema import Config, TunnelName
 from computer_linker.errors import ConfigInvalid, ExecutionFailed, LinkError, PermissionDenied
+from computer_linker.system import started_at
 from computer_linker.tunnels.base import Surroundings, Tunnel
 from computer_linker.tunnels.catalog import make
 from computer_linker.tunnels.record import TunnelRecord, now, save

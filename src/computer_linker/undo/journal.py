@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from computer_linker import system
 from computer_linker.computer.facets.files import Inverse
 from computer_linker.errors import ExecutionFailed, NotFound
 from computer_linker.model.paths import RootedPath
@@ -197,7 +198,7 @@ class UndoJournal:
     def append(self, record: Record, *, sync: bool) -> None:
         self._write(record.to_line())
         if sync:
-            os.fsync(self._file)
+            system.sync(self._file)
         self._put(record)
         self._lines += 1
 
@@ -286,7 +287,7 @@ class UndoJournal:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, b"".join(record.to_line() for record in self._records.values()))
-            os.fsync(descriptor)
+            system.sync(descriptor)
         finally:
             os.close(descriptor)
         draft.replace(self._path)

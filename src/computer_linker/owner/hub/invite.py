@@ -23,6 +23,7 @@ from computer_linker.registry.owner import (
     owner_operation,
 )
 from computer_linker.service.fleet import FleetManager
+from computer_linker.system import sync
 
 
 class InviteInput(Model):
@@ -77,7 +78,7 @@ def _write(handle: int, raw: bytes) -> None:
     """Write it and read it back. Raises ExecutionFailed when the file does not have these bytes."""
     try:
         os.write(handle, raw)
-        os.fsync(handle)
+        sync(handle)
         if os.pread(handle, len(raw) + 1, 0) == raw:
             return
         problem: str | None = "only a part of it is there"

@@ -9,6 +9,7 @@ from computer_linker.errors import LinkError, PathOutOfScope
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.git.run import GitRun
 from computer_linker.providers.held import held
+from computer_linker.system import descriptor_path
 
 NAMES = ("pre-commit", "commit-msg", "post-commit")
 _MESSAGE = "COMMIT_EDITMSG"
@@ -52,7 +53,7 @@ def _folder(run: GitRun) -> RootedPath:
     output = run("config", "--local", "--includes", "--get", "core.hooksPath", allowed=(0, 1))
     chosen = os.fsdecode(output.out.rstrip(b"\n"))
     top = root.joinpath(*repository.above)
-    common = os.path.realpath(f"/proc/self/fd/{repository.common}")
+    common = descriptor_path(repository.common)
     wanted = Path(os.path.normpath(top / chosen)) if output.code == 0 and chosen else Path(common) / "hooks"
     try:
         parts = wanted.relative_to(root).parts

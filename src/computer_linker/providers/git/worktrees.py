@@ -10,6 +10,7 @@ from computer_linker.policy.paths import is_hidden_by
 from computer_linker.providers.git.refs import check_branch
 from computer_linker.providers.git.run import GitRun
 from computer_linker.providers.held import held
+from computer_linker.system import descriptor_path
 
 _MAX_NAMES = 64 << 20
 
@@ -97,8 +98,10 @@ def _check_owner_of_place(path: RootedPath) -> None:
 
 
 def _real(fd: int, path: RootedPath) -> str:
-    link = Path(f"/proc/self/fd/{fd}")
-    return os.readlink(link) if link.exists() else "/".join((os.path.realpath(path.root), *path.parts))  # noqa: PTH115
+    try:
+        return descriptor_path(fd)
+    except OSError:
+        return "/".join((os.path.realpath(path.root), *path.parts))
 
 
 def _is_there(parent: int, name: str) -> bool:

@@ -13,6 +13,7 @@ from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.policy.meeting import could_meet_narrower
 from computer_linker.policy.paths import check_name
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
+from computer_linker.system import descriptor_path
 
 
 class OwnPlace(NamedTuple):
@@ -92,9 +93,9 @@ def _opened(path: str, held: list[int]) -> int:
 
 
 def real_path(fd: int, otherwise: str) -> str:
-    """The real path of a held folder; `otherwise` on systems without /proc."""
+    """The real path of a held folder; `otherwise` where the kernel does not tell."""
     try:
-        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # every command waits for this
+        return descriptor_path(fd)
     except OSError:
         return os.path.realpath(otherwise)
 

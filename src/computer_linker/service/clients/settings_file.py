@@ -12,6 +12,7 @@ from typing import Any
 from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import Client, Rules, User
 from computer_linker.service.clients.jsonc import Jsonc
+from computer_linker.system import sync
 
 _MAX_BYTES = 32 * 1024 * 1024
 _LONGEST_SHOWN = 200
@@ -155,7 +156,7 @@ def _replace(file: Path, content: bytes) -> None:
         with os.fdopen(handle, "wb") as new:
             new.write(content)
             new.flush()
-            os.fsync(new.fileno())
+            sync(new.fileno())
         fresh.chmod(mode)
         fresh.replace(file)
     except BaseException:

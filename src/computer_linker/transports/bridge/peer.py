@@ -6,9 +6,8 @@ import pwd
 import socket
 from dataclasses import dataclass
 
-from computer_linker.computer.local.linux.proc import process_name, started_at
-from computer_linker.home import peer_ids
 from computer_linker.model.principal import Principal
+from computer_linker.system import peer_ids, process_name, started_at
 
 
 @dataclass(frozen=True, slots=True)

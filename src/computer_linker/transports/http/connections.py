@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from computer_linker.computer.local.linux.tcp_callers import Address
 from computer_linker.transports.tcp_entrance import TcpEntrance
 
 MAX_CONNECTIONS = 512
@@ -121,7 +120,7 @@ class BoundedProtocol(HttpToolsProtocol):
         elif self._may_enter is None:
             self._identifying = self.loop.create_task(self._decide(entrance, local, remote))
 
-    async def _decide(self, entrance: TcpEntrance, local: Address, remote: Address) -> None:
+    async def _decide(self, entrance: TcpEntrance, local: tuple[Any, ...], remote: tuple[Any, ...]) -> None:
         self._may_enter = await entrance.check_by_scan(local, remote)
         if not self._may_enter:
             self._refuse()

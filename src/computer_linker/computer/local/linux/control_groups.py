@@ -8,7 +8,7 @@ Where neither is available, commands are limited by resource limits alone (see l
 import os
 import time
 
-from computer_linker.computer.local.linux.proc_files import SIGKILL, children, origin_of, read, send, write
+from computer_linker.system.proc_files import SIGKILL, children, origin_of, read, send, write
 
 TOP = "/sys/fs/cgroup"
 _PREFIX = "computer-linker-"

@@ -5,7 +5,7 @@ import stat
 import termios
 
 from computer_linker.computer.facets.processes import Echo
-from computer_linker.computer.local.linux.proc_files import descendants, is_sandbox_program, read, stat_fields
+from computer_linker.system.proc_files import descendants, is_sandbox_program, read, stat_fields
 
 _MAX_PROCESSES, _MAX_THREADS = 256, 64
 _READS, _POLLS = {

@@ -14,8 +14,8 @@ from computer_linker.computer.local.linux.id_maps import IdMaps
 from computer_linker.computer.local.linux.inner_network import open_listeners
 from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
 from computer_linker.computer.local.linux.mount_calls import Unstaged
-from computer_linker.computer.local.linux.proc_files import SIGKILL, read, write
 from computer_linker.computer.local.linux.staging import rehearse, stage
+from computer_linker.system.proc_files import SIGKILL, read, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

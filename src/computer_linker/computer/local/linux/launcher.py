@@ -24,7 +24,8 @@ import sys
 import time
 
 from computer_linker.computer.local.linux.launched import HELD_BACK, PR_SET_CHILD_SUBREAPER, RUN_VARIABLE, become, libc
-from computer_linker.computer.local.linux.proc_files import (
+from computer_linker.computer.local.linux.slots import Slot, Slots, new_mark
+from computer_linker.system.proc_files import (
     SIGKILL,
     children,
     descendants,
@@ -36,7 +37,6 @@ from computer_linker.computer.local.linux.proc_files import (
     session_of,
     write,
 )
-from computer_linker.computer.local.linux.slots import Slot, Slots, new_mark
 
 _SCAN_AFTER_S = 0.02
 _SIGCHLD = 17

@@ -15,7 +15,7 @@ import sys
 from computer_linker.computer.local.linux.control_groups import ControlGroups
 from computer_linker.computer.local.linux.id_maps import CloneArguments
 from computer_linker.computer.local.linux.launched import PR_SET_NAME, PR_SET_PDEATHSIG, become, libc
-from computer_linker.computer.local.linux.proc_files import SIGKILL, read, send, write
+from computer_linker.system.proc_files import SIGKILL, read, send, write
 
 _CLONE3, _CLONE_PARENT = 435, 0x8000
 _MAX_FREE = 16

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from computer_linker.computer.local.linux.lineage import is_below
-from computer_linker.computer.local.linux.proc import started_at
-from computer_linker.computer.local.linux.proc_files import children, descendants
+from computer_linker.system.lineage import is_below
+from computer_linker.system.linux import started_at
+from computer_linker.system.proc_files import children, descendants
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
 _LISTENS = 10

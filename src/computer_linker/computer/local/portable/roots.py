@@ -7,6 +7,7 @@ from pathlib import Path
 from computer_linker.computer.local.faults import fault
 from computer_linker.config.runtime import state_inside
 from computer_linker.errors import NotFound, PathOutOfScope
+from computer_linker.system import descriptor_path
 
 HOLD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -92,8 +93,8 @@ class Roots:
 
 
 def place_of(descriptor: int, path: str) -> str:
-    """The real path of the opened folder from the kernel; systems without /proc resolve its path again."""
+    """The real path of the opened folder from the kernel; where it does not tell, the path is resolved again."""
     try:
-        return os.readlink(f"/proc/self/fd/{descriptor}")
+        return descriptor_path(descriptor)
     except OSError:
         return os.path.realpath(path)

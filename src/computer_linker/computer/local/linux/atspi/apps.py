@@ -16,7 +16,7 @@ from computer_linker.computer.local.linux.atspi.names import (
 )
 from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
-from computer_linker.computer.local.linux.proc import process_name
+from computer_linker.system.linux import process_name
 
 _ANSWER_S = 1.0
 _WAKE_S = 3.0

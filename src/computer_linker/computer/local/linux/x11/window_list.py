@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from computer_linker.computer.local.linux.proc import process_name
 from computer_linker.computer.local.linux.x11.properties import Properties, numbers_in, text_in
 from computer_linker.model.geometry import Rect, Window, WindowState
 from computer_linker.model.titles import safe_title
+from computer_linker.system.linux import process_name
 
 if TYPE_CHECKING:
     from Xlib.display import Display

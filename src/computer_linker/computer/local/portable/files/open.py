@@ -25,6 +25,7 @@ from computer_linker.errors import Conflict, InvalidRequest, NotFound, PathOutOf
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES, is_git_folder
 from computer_linker.policy.paths import check_name, is_hidden_by
+from computer_linker.system import descriptor_path
 
 _BENEATH = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS
 _PLAIN = _BENEATH | RESOLVE_NO_SYMLINKS
@@ -319,8 +320,8 @@ def _real_path(root: Root, descriptor: int, requested: RootedPath) -> RootedPath
     """The name of an open descriptor beneath its root, from the kernel."""
     if os.fstat(descriptor).st_nlink == 0:
         raise NotFound(f"{requested.shown} was removed while it was opened.", path=requested.shown)
-    base = os.readlink(f"/proc/self/fd/{root.descriptor}").rstrip("/")
-    name = os.readlink(f"/proc/self/fd/{descriptor}")
+    base = descriptor_path(root.descriptor).rstrip("/")
+    name = descriptor_path(descriptor)
     if name == base or (base == "" and name == "/"):
         return RootedPath(requested.root, (), requested.rules, requested.prefix)
     if not name.startswith(base + "/"):

@@ -12,6 +12,7 @@ from computer_linker.computer.local.portable.files.stage import Staged, StagingA
 from computer_linker.computer.local.portable.files.trees import copy_bytes, copy_tree, link_tree, remove_tree, scan_tree
 from computer_linker.errors import Conflict, ExecutionFailed, InvalidRequest, NotFound
 from computer_linker.policy.paths import refuse_held
+from computer_linker.system import sync
 
 
 class StagedRemove(Staged):
@@ -331,7 +332,7 @@ class StagedRestore(Staged):
             copy_bytes(source, made, what.size, self.area.halted)
             os.fchmod(made, what.mode & 0o777)
             os.utime(made, ns=(what.modified_ns, what.modified_ns))
-            os.fsync(made)
+            sync(made)
         finally:
             os.close(source)
             os.close(made)

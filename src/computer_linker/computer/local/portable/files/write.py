@@ -23,6 +23,7 @@ from computer_linker.computer.local.portable.files.trees import refuse_too_large
 from computer_linker.computer.local.portable.openat2 import link_descriptor
 from computer_linker.errors import Aborted, AlreadyExists, Conflict, InvalidRequest
 from computer_linker.model.paths import RootedPath
+from computer_linker.system import sync
 
 _CHUNK = 1 << 20
 _REMEMBERED = 1 << 16
@@ -59,7 +60,7 @@ class StagedWrite(Staged):
 
     def settle(self) -> None:
         """Make the temporary durable, and store what it will replace."""
-        os.fsync(self.new)
+        sync(self.new)
         if self.old >= 0:
             self.kept = keep_file(self.area.keeper, self.old, self.area.halted)
         if self.area.halted():
@@ -97,7 +98,7 @@ class StagedWrite(Staged):
         os.ftruncate(self.new, 0)
         os.lseek(self.new, 0, os.SEEK_SET)
         self._fill()
-        os.fsync(self.new)
+        sync(self.new)
 
     def commit(self) -> None:
         self.make_missing()

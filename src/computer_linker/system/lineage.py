@@ -8,11 +8,11 @@ import errno
 import os
 import re
 import select
-import socket
 import struct
+from _socket import SOL_SOCKET, socket
 
-from computer_linker.computer.local.linux.proc_files import origin_of, read
-from computer_linker.home import peer_ids
+from computer_linker.system.linux import peer_ids
+from computer_linker.system.proc_files import origin_of, read
 
 _PEER_PIDFD = 77
 """SO_PEERPIDFD (Linux 6.5), which the standard library does not define."""
@@ -24,7 +24,7 @@ IS_KNOWN = bool(read("/proc/self/stat"))
 """Whether /proc shows the parents of processes."""
 
 
-def comes_from_below(link: socket.socket, root: int) -> bool:
+def comes_from_below(link: socket, root: int) -> bool:
     """True when the process that connected is a descendant of `root`, or has ended and cannot be checked."""
     if not IS_KNOWN:
         return False
@@ -85,9 +85,9 @@ def _is_another_users(pid: int) -> bool:
     return False
 
 
-def _peer_pidfd(link: socket.socket, pid: int) -> int:
+def _peer_pidfd(link: socket, pid: int) -> int:
     try:
-        raw = link.getsockopt(socket.SOL_SOCKET, _PEER_PIDFD, 4)
+        raw = link.getsockopt(SOL_SOCKET, _PEER_PIDFD, 4)
     except OSError as error:
         if error.errno != errno.ENOPROTOOPT:
             raise

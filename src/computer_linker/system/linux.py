@@ -1,0 +1,54 @@
+"""Peers of sockets, processes by id and paths of descriptors, on Linux."""
+
+import os
+import struct
+from _socket import SO_PEERCRED, SOL_SOCKET, socket
+
+from computer_linker.system.proc_files import origin_of, read, stat_fields
+
+_CREDENTIALS = "iII"
+sync, sync_data = os.fsync, os.fdatasync
+"""Make a file durable; without its times, where the system can."""
+
+
+def peer_ids(link: socket) -> tuple[int, int]:
+    """The process id and user id of the peer, as the kernel reports them (SO_PEERCRED)."""
+    raw = link.getsockopt(SOL_SOCKET, SO_PEERCRED, struct.calcsize(_CREDENTIALS))
+    pid, uid, _gid = struct.unpack(_CREDENTIALS, raw)
+    return pid, uid
+
+
+def comes_from_below(link: socket, root: int) -> bool:
+    """True when the process that connected is a descendant of `root`, or has ended and cannot be checked."""
+    from computer_linker.system import lineage
+
+    return lineage.comes_from_below(link, root)
+
+
+def descriptor_path(fd: int) -> str:
+    """The real path of an open file or folder. Raises OSError where the kernel does not tell."""
+    return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # every command waits for this
+
+
+def process_name(pid: int | None) -> str:
+    """The name of a process's executable where it may be read; empty when the process has ended."""
+    from computer_linker.model.titles import safe_title
+
+    if pid is None:
+        return ""
+    try:
+        return safe_title(os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)"))  # noqa: PTH115, PTH119
+    except OSError:
+        return safe_title(read(f"/proc/{pid}/comm").decode(errors="replace").strip())
+
+
+def started_at(pid: int) -> int | None:
+    """The start time in ticks since boot; None when the process has ended. With the pid it identifies one process."""
+    origin = origin_of(pid)
+    return None if origin is None else origin[1]
+
+
+def is_running(pid: int, started: int) -> bool:
+    """Whether this process runs: neither ended, nor a zombie, nor another one with its pid."""
+    fields = stat_fields(pid)
+    return len(fields) > 19 and int(fields[19]) == started and fields[0] not in (b"Z", b"X")
