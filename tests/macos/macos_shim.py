@@ -87,8 +87,8 @@ def _remove(names: tuple[str, ...], *modules: ModuleType) -> None:
 def _replace_uname() -> None:
     real = posix.uname()
     shown = posix.uname_result(("Darwin", real.nodename, "23.6.0", "Darwin Kernel Version 23.6.0", "arm64"))
-    os.uname = posix.uname = lambda: shown  # type: ignore[assignment]
-    platform.mac_ver = lambda *_: ("14.6", ("", "", ""), "arm64")  # type: ignore[assignment]
+    os.uname = posix.uname = lambda: shown
+    platform.mac_ver = lambda *_: ("14.6", ("", "", ""), "arm64")
 
 
 def _replace_sockets(peer_credentials: int) -> None:
@@ -111,7 +111,7 @@ def _replace_sockets(peer_credentials: int) -> None:
             raise OSError(errno.ENOPROTOOPT, "Protocol not available")
 
     _socket.socket = Socket  # type: ignore[misc]
-    _socket.SocketType = Socket  # type: ignore[misc]
+    _socket.SocketType = Socket
 
 
 def _replace_fcntl() -> None:
@@ -237,7 +237,7 @@ class _TrustByOpenssl:
     """truststore asks macOS's Security framework; here OpenSSL answers for it."""
 
     @staticmethod
-    def find_spec(name: str, path: list[str] | None, target: object = None) -> Any:
+    def find_spec(name: str, path: Any, target: Any = None) -> Any:
         if name != "truststore._macos" or not path:
             return None
         return importlib.util.spec_from_file_location(name, f"{path[0]}/_openssl.py")
