@@ -73,7 +73,6 @@ check: .venv/.dev        ## Format, lint, types of source and tests, import cont
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
-	$(BIN)/lint-imports
 	$(PYTEST) -q tests/rules
 
 bench: .venv/.dev        ## Ratios to the raw limits, measured in one run (FAMILY=files for one)

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+# Compiled modules are kept, whatever PYTHONDONTWRITEBYTECODE says: without them every worker rewrites every test file, and
+# every service that a test starts compiles the source anew. The variable itself stays for the commands that tests run.
+sys.dont_write_bytecode = False
 # The keys of test machines never go to the keyring of the person who runs the tests.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 
-from support.long_tests import COLLECTED, TESTS, fitting, long_patterns
-from support.road import Road
+from support.long_tests import COLLECTED, fitting, long_patterns  # noqa: E402
+from support.road import Road  # noqa: E402
 
 # How fast examples are made and tried depends on the machine, and says nothing of the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -59,4 +62,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def name_of(item: pytest.Item) -> str:
     """A test's file below `tests`, its name and its parameters."""
-    return f"{item.path.relative_to(TESTS).as_posix()}::{item.name}"
+    return item.nodeid.removeprefix("tests/")

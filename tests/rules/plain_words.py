@@ -22,18 +22,21 @@ _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def counted(files: list[Path]) -> dict[str, int]:
     """How often each word occurs in these files."""
-    found: Counter[str] = Counter()
+    names: Counter[str] = Counter()
+    texts: list[str] = []
     for path in files:
         tree = ast.parse(path.read_text("utf-8"))
-        names = [part.lower() for name in _names(tree, path) for part in _PARTS.findall(name)]
-        texts = "\n".join(_docstrings(tree)).lower()
-        for word in IN_NAMES:
-            plural = word if word == "halves" else f"{word}(?:s|es)?"
-            found[word] += sum(1 for name in names if re.fullmatch(plural, name))
-            found[word] += len(re.findall(rf"\b{plural}\b", texts))
-        for word in IN_DOCSTRINGS:
-            found[word] += len(re.findall(rf"\b{word}\b", texts))
-    return {word: found[word] for word in [*IN_NAMES, *IN_DOCSTRINGS]}
+        names.update(part.lower() for name in _names(tree, path) for part in _PARTS.findall(name))
+        texts += _docstrings(tree)
+    text = "\n".join(texts).lower()
+    found = dict.fromkeys([*IN_NAMES, *IN_DOCSTRINGS], 0)
+    for word in IN_NAMES:
+        plural = word if word == "halves" else f"{word}(?:s|es)?"
+        found[word] = sum(count for name, count in names.items() if re.fullmatch(plural, name))
+        found[word] += len(re.findall(rf"\b{plural}\b", text))
+    for word in IN_DOCSTRINGS:
+        found[word] = len(re.findall(rf"\b{word}\b", text))
+    return found
 
 
 def _names(tree: ast.Module, path: Path) -> Iterator[str]:

@@ -16,6 +16,7 @@ _TAKEN = (
     "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_TYPE",
     "XDG_CURRENT_DESKTOP", "SWAYSOCK", "HYPRLAND_INSTANCE_SIGNATURE",
 )  # fmt: skip
+_READ = frozenset((*_TAKEN, "HOME"))
 _LOCAL_DISPLAY = re.compile(r":(\d{1,5})(?:\.\d+)?")
 _SESSIONS = "/run/systemd/sessions"
 _MAX_PROCESSES = 20_000
@@ -119,8 +120,12 @@ def _namespace(pid: str, kind: str) -> str:
 
 
 def _environ_of(pid: int) -> dict[str, str]:
-    pairs = (entry.partition(b"=") for entry in read(f"/proc/{pid}/environ").split(b"\0"))
-    return {os.fsdecode(name): os.fsdecode(value) for name, equals, value in pairs if equals}
+    """What of the process's environment is used here; empty for one without a display, which is nearly every one."""
+    block = read(f"/proc/{pid}/environ")
+    if b"DISPLAY=" not in block:
+        return {}
+    pairs = (os.fsdecode(entry).partition("=") for entry in block.split(b"\0"))
+    return {name: value for name, equals, value in pairs if equals and name in _READ}
 
 
 def _active(sessions: str) -> set[str]:
