@@ -126,6 +126,8 @@ async def test_explain_tells_without_doing(road: Road) -> None:
         )
         assert refused["allowed"] is False
     assert (await road.data("computer.explain", input={"op": "screen.capture"}))["missing"] == ["screen:capture"]
+    bare = await road.data("computer.explain", input={"op": "file.read"})
+    assert bare["allowed"] is True, "without a target it is asked whether the operation may be used at all"
 
 
 async def test_the_audit_refusing_means_nothing_happens(tmp_path: Path) -> None:

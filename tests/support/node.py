@@ -105,7 +105,7 @@ def install(package: str, overrides: dict[str, str] | None = None) -> Path:
     if done.exists():
         return folder
     TOOLS.mkdir(exist_ok=True)
-    with _locked(TOOLS / "lock"):
+    with locked(TOOLS / "lock"):
         if not done.exists():
             _npm_install(package, folder, overrides or {})
             done.touch()
@@ -136,7 +136,7 @@ def _npm_install(package: str, folder: Path, overrides: dict[str, str]) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """One installation at a time, however many test processes ask."""
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -66,7 +66,8 @@ def _op(
 
 
 def _arguments(operation: "Operation", target: str | None, inputs: list[str], options: list[str]) -> dict[str, Any]:
-    from computer_linker.registry.cli_options import read_arguments, read_value
+    from computer_linker.registry.cli_options import fields_of, read_arguments, read_value
+    from computer_linker.registry.schema import parameter_schemas
 
     arguments: dict[str, Any] = {}
     if target is not None:
@@ -78,6 +79,10 @@ def _arguments(operation: "Operation", target: str | None, inputs: list[str], op
             arguments["options"] = read_arguments(operation, "options", options, _read_file)
     except InvalidRequest as error:
         raise CliError(error.message, f"computer-linker op {operation.name} --help", 2) from None
+    returned = fields_of(parameter_schemas(operation).properties.get("options")).get("return", {})
+    if "fileRef" in returned.get("enum", ()):
+        # A terminal has no image blocks.
+        arguments["options"] = {"return": "fileRef", **arguments.get("options", {})}
     return arguments
 
 

@@ -92,7 +92,9 @@ def _refusal(ctx: Context, wanted: Operation, asked: ExplainInput) -> str | None
     if reason is not None:
         return reason
     try:
-        if asked.input is not None or "input" not in wanted.parameters:
+        # Without any part of a request the question is whether the operation may be used at all.
+        is_bare = asked.target is None and asked.options is None and "input" not in wanted.parameters
+        if asked.input is not None or not (is_bare or "input" in wanted.parameters):
             wanted.parse(asked.target, asked.input, asked.options)
         if wanted.on == "folder" and isinstance(asked.target, str) and wanted.boundary == "path-enforced":
             ctx.path(asked.target, for_writing=wanted.effect is not Effect.OBSERVE)

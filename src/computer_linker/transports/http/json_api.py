@@ -1,10 +1,12 @@
 """/api/v1/control: the same tools for programs that do not speak MCP."""
 
+import base64
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
 from computer_linker.model.envelope import Reply
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
@@ -61,7 +63,7 @@ class JsonApi:
             reply = await self._dispatcher.refuse({}, principal, error)
         else:
             reply = await action(rest, principal)
-        return status_of(reply), reply.envelope
+        return status_of(reply), _whole(reply)
 
     def _parse(self, request: Any) -> tuple[Action, dict[str, Any]]:
         if type(request) is not dict:
@@ -83,6 +85,20 @@ def status_of(reply: Reply) -> int:
     """200 for success, else the status nearest to the error's code."""
     error = reply.envelope.get("error")
     return 200 if reply.envelope.get("ok", True) or error is None else _STATUS.get(error["code"], 500)
+
+
+def _whole(reply: Reply) -> dict[str, Any]:
+    """The envelope with the bytes that travel beside it: in JSON they have no other place than the data."""
+    if not reply.attachments:
+        return reply.envelope
+    data = reply.envelope.get("data", reply.envelope)
+    plain = data.to_wire() if isinstance(data, Model) else dict(data)
+    if len(reply.attachments) == 1 and plain.get("bytesBase64", "") is None:
+        plain["bytesBase64"] = base64.b64encode(reply.attachments[0].data).decode("ascii")
+        return {**reply.envelope, "data": plain} if "data" in reply.envelope else plain
+    count = len(reply.attachments)
+    left = f"Not in this answer: {count} image{'s' * (count > 1)}. Ask with `return` base64 or fileRef."
+    return {**reply.envelope, "warnings": [*reply.envelope.get("warnings", []), left]}
 
 
 def _older_action(name: str, compatibility: Compatibility, history: Action) -> Action | None:
