@@ -174,7 +174,7 @@ def _aiming(computer: Any, references: Any) -> Any:
 async def _aim(aiming: Any, form: Any, role: str, name: str) -> Any:
     from computer_linker.providers.ui.aim import AimAt
     from computer_linker.providers.ui.route import Route
-    from computer_linker.providers.ui.selector import Selector
+    from computer_linker.providers.ui.view import Selector
 
     return await aiming.take(AimAt(selector=Selector(role=role, name=name), route=Route(app=form.app)))
 

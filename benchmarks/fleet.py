@@ -20,10 +20,10 @@ from computer_linker.config.schema import Config
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.member import Member, Times
+from computer_linker.fleet.messages import seat_of
 from computer_linker.fleet.routes import FleetRoutes
 from computer_linker.fleet.seal import Signer
 from computer_linker.fleet.settings import AllowedHub, HubSettings, Joined, ServerAddress
-from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope

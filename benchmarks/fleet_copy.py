@@ -23,11 +23,11 @@ from computer_linker.fleet.embedded import free_port, server_program
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.member import Member, Times
+from computer_linker.fleet.messages import seat_of
 from computer_linker.fleet.routes import FleetRoutes
 from computer_linker.fleet.seal import Signer
 from computer_linker.fleet.settings import AllowedHub, HubSettings, Joined, ServerAddress
 from computer_linker.fleet.streams import CHUNK, WINDOW
-from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.service.app import App, open_app

@@ -17,7 +17,7 @@ from computer_linker.config.schema import Config
 from computer_linker.model.scope import Scope
 from computer_linker.providers.shots import shoot
 from computer_linker.service.app import open_app
-from computer_linker.transports.peer.key_store import as_file
+from computer_linker.transports.peer.identity import as_file
 from computer_linker.transports.peer.server import PeerServer
 
 FOLDER = ["fs:read", "fs:write"]

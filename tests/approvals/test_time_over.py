@@ -11,8 +11,7 @@ from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.approvals.store import ApprovalStore
 from computer_linker.errors import NoAnswer
 from computer_linker.model.envelope import Call
-from computer_linker.model.rights import Rights
-from computer_linker.model.scope import Scope
+from computer_linker.model.scope import Rights, Scope
 from computer_linker.operations.file.write import file_write
 from support.road import LOCAL, folder_scope
 

@@ -14,8 +14,7 @@ from computer_linker.approvals.store import ApprovalStore
 from computer_linker.errors import ConfirmRequired
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
-from computer_linker.model.rights import Rights
-from computer_linker.model.scope import Scope
+from computer_linker.model.scope import Rights, Scope
 from computer_linker.operations.desktop.type_text import desktop_type_text
 from computer_linker.policy.digest import canonical_request, digest_of
 from support.road import LOCAL

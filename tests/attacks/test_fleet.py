@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from computer_linker.fleet import subjects
+from computer_linker.fleet import messages
 from computer_linker.fleet.member import Member
 from computer_linker.fleet.messages import Parts
 from computer_linker.fleet.seal import Signer, opened
@@ -60,12 +60,12 @@ async def test_a_hub_gets_no_answer_that_another_hub_asked_for(fleet: Fleet, tmp
     await _also_of(fleet, laptop, second, "app:history:read", "app:history:all")
     read = {"scope": "app", "op": "file.read", "target": "a.txt"}
     key = secrets.token_hex(16)
-    where = subjects.every_reply(subjects.seat_of(second.fingerprint))
+    where = messages.every_reply(messages.seat_of(second.fingerprint))
     async with fleet.wiretap(where) as (link, heard):
         first = fleet.signer.sealed("call", _body(laptop, key, callId=secrets.token_hex(16), call=read))
-        await link.publish(subjects.calls(laptop.joined.seat), first)
+        await link.publish(messages.calls(laptop.joined.seat), first)
         thief = second.sealed("call", _body(laptop, key, callId=secrets.token_hex(16), call=read))
-        await link.publish(subjects.calls(laptop.joined.seat), thief)
+        await link.publish(messages.calls(laptop.joined.seat), thief)
         await until(lambda: heard)
     whole = Parts().add(heard[0].data)
     assert whole is not None
@@ -80,15 +80,15 @@ async def test_a_hub_cannot_end_what_another_hub_began(fleet: Fleet, tmp_path: P
     script = "import os,time;open('begun','w').close()\nwhile not os.path.exists('go'):time.sleep(.02)\nopen('done','w').close()"
     run = {"scope": "app", "op": "command.run", "target": ".", "input": {"command": [sys.executable, "-c", script]}}
     key = secrets.token_hex(16)
-    async with fleet.wiretap(subjects.every_reply(subjects.seat_of(second.fingerprint))) as (link, heard):
+    async with fleet.wiretap(messages.every_reply(messages.seat_of(second.fingerprint))) as (link, heard):
         call = fleet.signer.sealed("call", _body(laptop, key, callId=secrets.token_hex(16), call=run))
-        await link.publish(subjects.calls(laptop.joined.seat), call)
+        await link.publish(messages.calls(laptop.joined.seat), call)
         await until((laptop.root / "begun").exists)
-        await link.publish(subjects.calls(laptop.joined.seat), second.sealed("cancel", _body(laptop, key)))
+        await link.publish(messages.calls(laptop.joined.seat), second.sealed("cancel", _body(laptop, key)))
         # An answer to a call sent after it shows that the cancel was taken in.
         look = {"scope": "app", "op": "file.stat", "target": "begun"}
         after = second.sealed("call", _body(laptop, secrets.token_hex(16), callId=secrets.token_hex(16), call=look))
-        await link.publish(subjects.calls(laptop.joined.seat), after)
+        await link.publish(messages.calls(laptop.joined.seat), after)
         await until(lambda: heard)
         (laptop.root / "go").touch()
         await until((laptop.root / "done").exists)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from computer_linker.audit.feed import LiveFeed
+from computer_linker.audit.store import LiveFeed
 
 pytestmark = pytest.mark.anyio
 

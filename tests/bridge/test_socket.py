@@ -15,8 +15,8 @@ from computer_linker import home as places
 from computer_linker.computer.local.probe import this_computer
 from computer_linker.errors import wire_codes
 from computer_linker.system import started_at
-from computer_linker.transports.bridge.faults import CODES
-from computer_linker.transports.bridge.peer import Peer
+from computer_linker.transports.bridge.listener import Peer
+from computer_linker.transports.bridge.messages import CODES
 from support.bridge import BridgeClient
 from support.bridge_host import Host, hosting
 

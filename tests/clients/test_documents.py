@@ -8,9 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from computer_linker.service.clients.faults import CannotEdit
-from computer_linker.service.clients.jsonc import Jsonc
-from computer_linker.service.clients.toml_tables import Toml
+from computer_linker.service.clients.jsonc import CannotEdit, Jsonc, Toml
 
 PATH = ("mcpServers", "computer-linker")
 ENTRY = {"command": '/opt/it\'s "here"/é', "args": ["stdio"], "env": {"A": "\x7f"}}

@@ -15,7 +15,7 @@ from computer_linker.config.store import ensure, update
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.scope import ScopePolicy
-from computer_linker.service import repairs
+from computer_linker.service import doctor
 from computer_linker.service.changing_config import undo_config_change
 
 
@@ -39,7 +39,7 @@ def configure(home: Path, *scopes: dict[str, Any], **changes: Any) -> None:
 
 def repair(home: Path) -> list[str]:
     operation = new_ulid()
-    return [sentence for sentence in repairs.repair(home, operation) if operation not in sentence]
+    return [sentence for sentence in doctor.repair(home, operation) if operation not in sentence]
 
 
 def codes(home: Path) -> list[tuple[str, str]]:
@@ -182,7 +182,7 @@ def test_a_usual_breakage_is_repaired_and_can_be_put_back(
     text = value if isinstance(value, str) else json.dumps(value)
     (home / "config.json").write_text(text)
     operation = new_ulid()
-    done = repairs.repair(home, operation)
+    done = doctor.repair(home, operation)
     assert sentence in done[0] and operation in done[-1]
     assert load(home) == good, "no right was added"
     anyio.run(undo_config_change, home, operation)

@@ -10,11 +10,10 @@ import msgpack
 import pytest
 
 from computer_linker.fleet.member import Member
-from computer_linker.fleet.messages import CallBody
+from computer_linker.fleet.messages import CallBody, seat_of
 from computer_linker.fleet.seal import Signer
 from computer_linker.fleet.settings import AllowedHub
 from computer_linker.fleet.streams import WINDOW
-from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.envelope import Reply
 from computer_linker.transports.peer.identity import own_identity
 from support.fleet import Fleet, Machine, until

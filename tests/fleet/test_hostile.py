@@ -10,12 +10,12 @@ from typing import Any
 import msgpack
 import pytest
 
-from computer_linker.fleet import subjects
-from computer_linker.fleet.large import MAX_REQUEST
+from computer_linker.fleet import messages
 from computer_linker.fleet.member import Member
 from computer_linker.fleet.messages import CallBody
 from computer_linker.fleet.seal import Signer
 from computer_linker.fleet.settings import AllowedHub
+from computer_linker.fleet.streams import MAX_REQUEST
 from computer_linker.transports.peer.identity import own_identity
 from support.fleet import Fleet, Machine, refusals, until
 
@@ -49,14 +49,14 @@ def stranger(tmp_path: Path) -> Signer:
 async def give(fleet: Fleet, machine: Machine, raw: bytes, count: int) -> list[str]:
     """Send these bytes to the machine; the reasons once it has refused so many."""
     async with fleet.wiretap("cl.v1.nothing") as (link, _):
-        await link.publish(subjects.calls(machine.joined.seat), raw)
+        await link.publish(messages.calls(machine.joined.seat), raw)
         return await machine.refusals(count)
 
 
 async def test_what_the_hub_signed_is_run_so_that_the_refusals_below_mean_something(fleet: Fleet) -> None:
     laptop = await fleet.add("laptop")
     async with fleet.wiretap("cl.v1.nothing") as (link, _):
-        await link.publish(subjects.calls(laptop.joined.seat), fleet.signer.sealed("call", body_for(laptop)))
+        await link.publish(messages.calls(laptop.joined.seat), fleet.signer.sealed("call", body_for(laptop)))
         await until(lambda: (laptop.root / "x.txt").exists())
 
 
@@ -80,7 +80,7 @@ async def test_an_altered_message_is_refused(fleet: Fleet, tmp_path: Path, part:
 
 async def test_a_repeated_message_is_refused_and_done_once(fleet: Fleet) -> None:
     laptop = await fleet.add("laptop")
-    async with fleet.wiretap(subjects.calls(laptop.joined.seat)) as (_, heard):
+    async with fleet.wiretap(messages.calls(laptop.joined.seat)) as (_, heard):
         assert (
             await fleet.call(
                 "file.write", "x.txt", scope="laptop/app", input={"content": "x"}, options={"append": True}
@@ -148,7 +148,7 @@ async def test_a_forged_answer_is_not_believed(fleet: Fleet, tmp_path: Path) -> 
     laptop = await fleet.add("laptop")
     (laptop.root / "a.txt").write_text("the truth")
     liar = stranger(tmp_path)
-    async with fleet.wiretap(subjects.calls(laptop.joined.seat)) as (link, heard):
+    async with fleet.wiretap(messages.calls(laptop.joined.seat)) as (link, heard):
         lie = json.dumps({"ok": True, "data": {"content": "a lie"}}).encode()
 
         async def forge(message: Any) -> None:
@@ -164,7 +164,7 @@ async def test_a_forged_answer_is_not_believed(fleet: Fleet, tmp_path: Path) -> 
                 await link.publish(message.reply, b"\0\0\0\0\0\0\0\1" + raw)
 
         assert link._client is not None
-        await link._client.subscribe(subjects.calls(laptop.joined.seat), cb=forge)
+        await link._client.subscribe(messages.calls(laptop.joined.seat), cb=forge)
         await link.flush()
         read = await fleet.call("file.read", "a.txt", scope="laptop/app")
         assert read["data"]["content"] == "the truth"
@@ -175,7 +175,7 @@ async def test_presence_cannot_be_forged_or_repeated(fleet: Fleet, tmp_path: Pat
     laptop = await fleet.add("laptop")
     here = laptop.member._presence("stays")
     liar = stranger(tmp_path)
-    async with fleet.wiretap(subjects.presence(laptop.joined.seat)) as (link, heard):
+    async with fleet.wiretap(messages.presence(laptop.joined.seat)) as (link, heard):
         await until(lambda: heard)
         await laptop.member.aclose()
         await until(lambda: fleet.state("laptop-id") == "offline")
@@ -183,7 +183,7 @@ async def test_presence_cannot_be_forged_or_repeated(fleet: Fleet, tmp_path: Pat
             by_alias=True
         )
         for raw in (heard[0].data, liar.sealed("here", renamed), fleet.signer.sealed("here", renamed), b"\xc1"):
-            await link.publish(subjects.presence(laptop.joined.seat), raw)
+            await link.publish(messages.presence(laptop.joined.seat), raw)
         await link.flush()
 
         # Of the two that are signed by other keys, each calls itself a machine that another key is trusted for.
@@ -202,7 +202,7 @@ async def test_a_trusted_machine_cannot_call_itself_another(fleet: Fleet) -> Non
     here = laptop.member._presence("stays").model_copy(update={"machine_id": "desk-id", "number": 10_000})
     async with fleet.wiretap("cl.v1.nothing") as (link, _):
         await link.publish(
-            subjects.presence(laptop.joined.seat), laptop.member._signer.sealed("here", here.model_dump(by_alias=True))
+            messages.presence(laptop.joined.seat), laptop.member._signer.sealed("here", here.model_dump(by_alias=True))
         )
         await link.flush()
     assert (await fleet.call("file.write", "x.txt", scope="desk-id/app", input={"content": "x"}))["ok"]
@@ -263,7 +263,7 @@ async def test_what_a_machine_says_of_itself_changes_nothing_else(fleet: Fleet) 
     ]  # fmt: skip
     async with fleet.wiretap("cl.v1.nothing") as (link, _):
         for lie in lies:
-            await link.publish(subjects.presence(laptop.joined.seat), laptop.member._signer.sealed("here", here | lie))
+            await link.publish(messages.presence(laptop.joined.seat), laptop.member._signer.sealed("here", here | lie))
         told = await refusals(fleet.hub_road, len(lies))
     assert set(told) <= {"invalid_request", "another_machine"}
     (listed,) = fleet.hub.machines.listing()

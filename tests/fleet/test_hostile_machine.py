@@ -11,7 +11,7 @@ import msgpack
 import pytest
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
-from computer_linker.fleet import subjects
+from computer_linker.fleet import messages
 from computer_linker.fleet.archive import Archive
 from computer_linker.fleet.member import Member
 from computer_linker.fleet.messages import CallBody, HistoryBody
@@ -45,7 +45,7 @@ async def lying(fleet: Fleet, machine: Machine, *lines: bytes, **changed: Any) -
     body = HistoryBody(to=fleet.signer.fingerprint, first=first, previous=seal, lines=told)
     sealed = signer.sealed("history", body.model_dump(by_alias=True) | changed)
     async with fleet.wiretap("cl.v1.nothing") as (link, _):
-        subject = subjects.audit(subjects.seat_of(fleet.signer.fingerprint), machine.joined.seat)
+        subject = messages.audit(messages.seat_of(fleet.signer.fingerprint), machine.joined.seat)
         await link.jetstream().publish(subject, sealed)
 
 
@@ -117,7 +117,7 @@ async def test_history_under_anothers_name_is_not_believed(fleet: Fleet) -> None
     # Its own signature under the other's certificate, from the other's seat.
     forged[2] = msgpack.unpackb(honest.member._signer.sealed("history", body))[2]
     async with fleet.wiretap("cl.v1.nothing") as (link, _):
-        subject = subjects.audit(subjects.seat_of(fleet.signer.fingerprint), honest.joined.seat)
+        subject = messages.audit(messages.seat_of(fleet.signer.fingerprint), honest.joined.seat)
         await link.jetstream().publish(subject, msgpack.packb(forged))
         assert "forged" in await refusals(fleet.hub_road, 1)
     assert len(await fleet.told("honest", 1)) == 1
@@ -199,7 +199,7 @@ async def test_a_machine_that_says_too_much_of_itself_is_not_heard(fleet: Fleet)
     )
     sealed = liar.member._signer.sealed("here", said.model_dump(by_alias=True))
     async with fleet.wiretap("cl.v1.nothing") as (link, _):
-        await link.publish(subjects.presence(liar.joined.seat), sealed)
+        await link.publish(messages.presence(liar.joined.seat), sealed)
         assert await refusals(fleet.hub_road, 1) == ["invalid_request"]
     known = fleet.hub.machines.by_key[liar.member._signer.fingerprint]
     assert known.presence is not None and known.presence.number < 10_000
@@ -215,7 +215,7 @@ async def test_an_id_belongs_to_the_machine_that_was_trusted_with_it(fleet: Flee
     honest = await fleet.add("honest", trust=False)
     (tmp_path / "evil").mkdir(mode=0o700)
     evil = Signer(own_identity(tmp_path / "evil", "honest-id"))
-    said = honest.member._presence("stays").model_copy(update={"number": 1, "seat": subjects.seat_of(evil.fingerprint)})
+    said = honest.member._presence("stays").model_copy(update={"number": 1, "seat": messages.seat_of(evil.fingerprint)})
     fleet.hub.machines.receive(evil.fingerprint, said)
     fleet.hub.machines.trust(honest.member._signer.fingerprint)
     with pytest.raises(InvalidRequest):
@@ -235,7 +235,7 @@ class Odd(Member):
         if self.seat is None:
             self._spawn(self._send_answer(request, hub, self._to(request, hub) | self.answer))
             return
-        where = subjects.reply(subjects.seat_of(hub.fingerprint), self.seat, request.call_id)
+        where = messages.reply(messages.seat_of(hub.fingerprint), self.seat, request.call_id)
         self._spawn(self.link.publish(where, b"\0\0\0\0\0\0\0\2" + b"half"))
         super()._run(request, hub)
 

@@ -7,12 +7,12 @@ import pytest
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.computer.simulated.computer import SimulatedComputer, SimulatedScreen
 from computer_linker.computer.simulated.world import World, one_display
-from computer_linker.fleet import subjects
-from computer_linker.fleet.large import MAX_REQUEST
+from computer_linker.fleet import messages
 from computer_linker.fleet.member import Member
 from computer_linker.fleet.messages import CallBody
 from computer_linker.fleet.seal import MAX_MESSAGE
 from computer_linker.fleet.settings import AllowedHub
+from computer_linker.fleet.streams import MAX_REQUEST
 from computer_linker.model.envelope import Attachment, Reply
 from computer_linker.model.geometry import Rect
 from support.fleet import Fleet
@@ -88,7 +88,7 @@ async def test_a_call_larger_than_the_servers_messages_arrives_whole(tmp_path: P
 async def test_a_call_that_is_too_large_is_refused_and_nothing_sent(tmp_path: Path) -> None:
     async with Fleet.open(tmp_path) as fleet:
         laptop = await fleet.add("laptop")
-        async with fleet.wiretap(subjects.calls(laptop.joined.seat)) as (_, heard):
+        async with fleet.wiretap(messages.calls(laptop.joined.seat)) as (_, heard):
             refused = await fleet.call("file.write", "b", scope="laptop/app", input={"content": "x" * MAX_REQUEST})
             assert refused["error"]["code"] == "limit_exceeded"
             await fleet.hub.link.flush()

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
 from computer_linker.fleet import seal
-from computer_linker.fleet.ledger import Ledger
 from computer_linker.fleet.messages import Parts, split
-from computer_linker.fleet.seal import Signer, opened
+from computer_linker.fleet.seal import Ledger, Signer, opened
 from computer_linker.model.envelope import Reply
 from computer_linker.transports.peer.identity import own_identity
 

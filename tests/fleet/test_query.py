@@ -3,7 +3,7 @@
 import pytest
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.fleet.query import DEFAULT_WITHIN_S, parse
+from computer_linker.fleet.machines import DEFAULT_WITHIN_S, parse
 from computer_linker.fleet.settings import Facts
 
 LINUX = Facts(os="linux", arch="x86_64", has=["docker", "git"])

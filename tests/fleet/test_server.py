@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.fleet import subjects
+from computer_linker.fleet import messages
 from computer_linker.fleet.credentials import checked_url, credentials_of, new_user, user_of
 from computer_linker.fleet.embedded import EmbeddedServer, free_port
 from computer_linker.fleet.link import FleetLink, Wants
@@ -32,7 +32,7 @@ async def linked(
     async def nothing() -> None:
         return None
 
-    link = FleetLink(place, subjects.inbox(seat), Wants({listens: keep}, nothing, nothing))
+    link = FleetLink(place, messages.inbox(seat), Wants({listens: keep}, nothing, nothing))
     link.start()
     try:
         yield link, heard
@@ -106,9 +106,9 @@ async def test_each_machine_is_kept_to_its_own_subjects(tmp_path: Path) -> None:
             assert not link.is_up, "it has not been invited yet"
             await server.admit("hub00000", hub.public, seats)
             assert await until(lambda: link.is_up)
-        calls = subjects.calls("one00000")
+        calls = messages.calls("one00000")
         async with (
-            linked(ServerAddress(url=url, creds=str(places["hub"])), subjects.EVERY_PRESENCE, "hub00000") as (
+            linked(ServerAddress(url=url, creds=str(places["hub"])), messages.EVERY_PRESENCE, "hub00000") as (
                 boss,
                 present,
             ),
@@ -119,11 +119,11 @@ async def test_each_machine_is_kept_to_its_own_subjects(tmp_path: Path) -> None:
                 assert await link.wait_up(20), link.problem
             await until(lambda: second.problem)
             assert "ermission" in str(second.problem), "it listens to nothing of another's"
-            await second.publish(subjects.presence("one00000"), b"a lie")
+            await second.publish(messages.presence("one00000"), b"a lie")
             await second.publish(calls, b"an order")
-            await second.publish(subjects.audit("hub00000", "one00000"), b"a story")
+            await second.publish(messages.audit("hub00000", "one00000"), b"a story")
             await second.flush()
-            await first.publish(subjects.presence("one00000"), b"here")
+            await first.publish(messages.presence("one00000"), b"here")
             await first.flush()
             await boss.publish(calls, b"a call")
             await until(lambda: called and present)

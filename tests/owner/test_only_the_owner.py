@@ -129,6 +129,4 @@ def test_only_the_private_socket_and_the_terminal_reach_the_owners_catalogue() -
         for path in root.rglob("*.py")
         if "collect(owner)" in (text := path.read_text()) or "OwnerCalls(" in text
     }
-    assert reaching <= {"serve/owner_calls.py", "serve/control.py", "registry/reference.py", "cli/reference.py"}, (
-        reaching
-    )
+    assert reaching <= {"serve/owner_calls.py", "registry/reference.py", "cli/reference.py"}, reaching

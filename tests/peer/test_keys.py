@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.transports.peer.identity import own_identity
-from computer_linker.transports.peer.key_store import read_key
+from computer_linker.transports.peer.identity import own_identity, read_key
 
 _ASK = """
 import sys

@@ -7,7 +7,7 @@ import pytest
 
 from computer_linker.model.paths import PathRules
 from computer_linker.model.scope import Scope
-from computer_linker.policy.meeting import could_meet_narrower
+from computer_linker.policy.writers import could_meet_narrower
 from computer_linker.providers.processes.confinement import kept_apart
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
 from support.road import folder_scope

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from computer_linker.providers.agents.forgetting import KEEP_S, forget_old
+from computer_linker.providers.agents.sessions import KEEP_S, forget_old
 from support.road import Road
 from support.waiting import until
 

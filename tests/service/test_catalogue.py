@@ -9,7 +9,7 @@ import pytest
 from pydantic_core import to_json
 
 from computer_linker.registry.reference import whole_catalog
-from computer_linker.registry.signature import signature
+from computer_linker.registry.schema import signature
 from computer_linker.service.introspection import ServiceIntrospection
 from support.road import LOCAL, Road, folder_scope
 

@@ -17,10 +17,10 @@ from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.link import FleetLink, Wants
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.member import Member, Times
+from computer_linker.fleet.messages import seat_of
 from computer_linker.fleet.routes import FleetRoutes
 from computer_linker.fleet.seal import Signer
 from computer_linker.fleet.settings import AllowedHub, FleetFile, HubSettings, Joined, ServerAddress
-from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.scope import Scope
 from computer_linker.service.app import open_app
 from computer_linker.transports.peer.identity import own_identity

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from computer_linker.client.socket_client import ask_service
-from computer_linker.tunnels.catalog import NAMES
 from computer_linker.tunnels.record import read
+from computer_linker.tunnels.supervisor import NAMES
 from support import nginx
 from support.service import PROGRAM, TOKEN, Http, Service, environment, is_alive, rpc, serving, wait_for, write_config
 from support.standins import digest, install

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable
-from computer_linker.tunnels.catalog import NAMES, contracts, detect_all, make, reach_of
 from computer_linker.tunnels.manual import check_address
+from computer_linker.tunnels.supervisor import NAMES, contracts, detect_all, make, reach_of
 from support import nginx
 from support.service import TOKEN, is_alive, wait_for
 from support.standins import digest

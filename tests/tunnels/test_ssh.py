@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from computer_linker.tunnels.catalog import make
 from computer_linker.tunnels.record import read
+from computer_linker.tunnels.supervisor import make
 from support.service import PROGRAM, TOKEN, Http, Service, environment, is_alive, rpc, serving, wait_for
 from support.sshd import SshServer, is_listening, prepare, program, running
 from support.tunnels import Bench

@@ -29,8 +29,7 @@ from computer_linker.errors import ConfigInvalid, ConfirmRequired
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.event import Approval, Way
 from computer_linker.model.principal import Principal
-from computer_linker.model.rights import Rights
-from computer_linker.model.scope import Scope
+from computer_linker.model.scope import Rights, Scope
 from computer_linker.services import Services
 
 Approver = Callable[[ApprovalRequest], Awaitable[Answer | None]]

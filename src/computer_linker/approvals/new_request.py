@@ -11,8 +11,7 @@ from computer_linker.approvals.standing import policy_of, rest_of
 from computer_linker.model.envelope import Call
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
-from computer_linker.model.rights import Rights
-from computer_linker.model.scope import Scope
+from computer_linker.model.scope import Rights, Scope
 from computer_linker.policy.digest import canonical_request, digest_of
 from computer_linker.policy.visible_text import client_label, escaped, preview
 

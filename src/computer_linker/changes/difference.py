@@ -1,7 +1,10 @@
 """A file change as a readable diff: removed and added lines, every byte visible, nothing omitted silently."""
 
 import time
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 from hashlib import sha256
+from typing import Any
 
 from computer_linker.policy.visible_text import escaped
 
@@ -50,7 +53,6 @@ def split_lines(text: str) -> list[str]:
 def _difference(old: list[str], new: list[str], until: float) -> list[str] | None:
     """The removed and added lines with two of context; None when the comparison takes too long."""
     # Imported late to keep start-up fast.
-    from computer_linker.changes.timed import TimedMatcher, TookTooLong
 
     lines: list[str] = []
     try:
@@ -112,3 +114,26 @@ def _size(data: bytes | None) -> str:
 
 def _digest(data: bytes | None) -> str:
     return "not there" if data is None else f"sha256 {sha256(data).hexdigest()}"
+
+
+# Compares two texts within a time limit: difflib takes minutes over a few kilobytes of adversarial text.
+
+
+class TookTooLong(Exception):
+    """The comparison exceeded its time limit."""
+
+
+class TimedMatcher(SequenceMatcher[Any]):
+    """A SequenceMatcher that checks the clock with every match. Raises TookTooLong."""
+
+    def __init__(
+        self, one: Sequence[Any] = "", other: Sequence[Any] = "", *, until: float, autojunk: bool = False
+    ) -> None:
+        self._until = until
+        super().__init__(None, one, other, autojunk)
+
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Any:
+        """Find as difflib does, unless the time is over."""
+        if time.monotonic() > self._until:
+            raise TookTooLong
+        return super().find_longest_match(alo, ahi, blo, bhi)

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from computer_linker.changes.difference import MAX_LINES, as_text, split_lines
-from computer_linker.changes.timed import TimedMatcher, TookTooLong
+from computer_linker.changes.difference import MAX_LINES, TimedMatcher, TookTooLong, as_text, split_lines
 
 _Block = tuple[int, int, int]
 

@@ -134,7 +134,7 @@ def _bundle(
     as_json: AsJson = False,
 ) -> None:
     """Write an MCPB bundle for Claude Desktop; it is for this computer, for it starts the program that is installed here."""
-    from computer_linker.service.clients.bundle import write_bundle
+    from computer_linker.service.clients.setup import write_bundle
 
     write_bundle(file, state_home())
     if as_json:

@@ -113,7 +113,7 @@ def _checked_tunnel(home: Path, name: str | None) -> "TunnelName | None":
     """Return the provider, if its tunnel can be opened here. Raises CliError, having changed nothing."""
     if name is None:
         return None
-    from computer_linker.tunnels.catalog import NAMES
+    from computer_linker.tunnels.supervisor import NAMES
 
     if name not in NAMES:
         raise CliError(f"there is no tunnel provider {name[:40]!r}", "there are: " + ", ".join(NAMES), 2)
@@ -149,7 +149,7 @@ def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> li
 
 def _home_warning(scopes: list[Scope]) -> list[str]:
     """Return a warning for the first scope that holds more than a project."""
-    from computer_linker.service.cautions import more_than_a_project
+    from computer_linker.service.scopes import more_than_a_project
 
     reasons = ((scope.id, more_than_a_project(root)) for scope in scopes for root in scope.roots)
     return [f"  Careful: {name} {why}" for name, why in reasons if why is not None][:1]
@@ -184,7 +184,7 @@ def _network_hint(host: str, url: str) -> list[str]:
 def reachable(record: "TunnelRecord") -> list[str]:
     """Return how a remote client connects, once the tunnel is open."""
     from computer_linker.service.client_setup import program
-    from computer_linker.tunnels.catalog import reach_of
+    from computer_linker.tunnels.supervisor import reach_of
 
     if record.state != "running":
         return []

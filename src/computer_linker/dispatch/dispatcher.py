@@ -23,7 +23,7 @@ from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.batches import about_steps, ask_once, in_a_batch, is_as_shown
 from computer_linker.dispatch.caller import Caller, Routes
-from computer_linker.dispatch.device_queues import DeviceQueues
+from computer_linker.dispatch.device_queues import DeviceQueues, PersonWatch
 from computer_linker.dispatch.events import (
     answer_of,
     head_of,
@@ -33,11 +33,9 @@ from computer_linker.dispatch.events import (
     name_scope,
     new_event,
 )
-from computer_linker.dispatch.intent import Intent, run_after_intent
+from computer_linker.dispatch.intent import Intent, hold_to, hold_to_policy, run_after_intent
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.pause import HALTED_NAME, Pause
-from computer_linker.dispatch.person import PersonWatch
-from computer_linker.dispatch.race_guard import hold_to, hold_to_policy
 from computer_linker.errors import (
     Aborted,
     ConfirmRequired,
@@ -55,7 +53,7 @@ from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Context, Progress, Step
 from computer_linker.registry.operation import Operation
-from computer_linker.registry.signature import signature
+from computer_linker.registry.schema import signature
 from computer_linker.registry.spelling import read_arguments, read_wire
 from computer_linker.services import Fact, Services
 

@@ -8,7 +8,7 @@ from typing import Any
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal, Proof
-from computer_linker.policy.process_rights import ProcessRights
+from computer_linker.policy.engine import ProcessRights
 
 log = logging.getLogger(__name__)
 _CLOSE_S = 5.0

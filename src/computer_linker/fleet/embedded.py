@@ -15,7 +15,7 @@ from typing import Any
 from computer_linker.config.store import write_whole
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.extras import remedy
-from computer_linker.fleet import subjects
+from computer_linker.fleet import messages
 from computer_linker.fleet.settings import Invited
 from computer_linker.fleet.tasks import cancel, restarting_task
 from computer_linker.model.scope import Scope
@@ -114,9 +114,9 @@ class EmbeddedServer:
         return lines[-1][:300] if lines else "it said nothing"
 
     def _configure(self, hub: str, hub_key: str, invited: list[Invited]) -> None:
-        users = [_user(hub_key, subjects.hub_permissions(hub))]
+        users = [_user(hub_key, messages.hub_permissions(hub))]
         usable = [one for one in invited if one.used_by is not None or one.expires_at > time.time()]
-        users += [_user(one.server_key, subjects.machine_permissions(one.seat)) for one in usable]
+        users += [_user(one.server_key, messages.machine_permissions(one.seat)) for one in usable]
         settings = {
             "listen": f"127.0.0.1:{self.port}",
             "server_name": "computer-linker-hub",

@@ -19,7 +19,7 @@ from computer_linker.audit.retention import first_kept
 from computer_linker.audit.store import AuditStore
 from computer_linker.config.store import write_whole
 from computer_linker.errors import LinkError
-from computer_linker.fleet import subjects
+from computer_linker.fleet import messages
 from computer_linker.fleet.link import LOST, FleetLink
 from computer_linker.fleet.messages import HistoryBody
 from computer_linker.fleet.seal import Signer
@@ -64,7 +64,7 @@ class Feed:
 
     def __init__(self, home: Path, store: AuditStore, goal: Destination, link: FleetLink) -> None:
         self._home, self._store, self._goal, self._link = home, store, goal, link
-        self._subject = subjects.audit(subjects.seat_of(goal.hub), goal.seat)
+        self._subject = messages.audit(messages.seat_of(goal.hub), goal.seat)
         self._file = cursor_file(goal.hub)
         self._cursor = self._stored_cursor()
         self._stored: Cursor | None = None
@@ -219,7 +219,7 @@ def _is_visible(fields: dict[str, Any], visible: Visible, unfinished: set[str]) 
 
 def cursor_file(hub: str) -> str:
     """Return the name of a hub's cursor file in the state folder."""
-    return _FILE.format(subjects.seat_of(hub))
+    return _FILE.format(messages.seat_of(hub))
 
 
 def forget_cursors(home: Path, hubs: Iterable[str] = ()) -> None:

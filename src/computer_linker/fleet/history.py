@@ -19,12 +19,11 @@ from computer_linker.audit import query
 from computer_linker.audit.pages import MAX_LIMIT, event_of
 from computer_linker.audit.redact import escaped
 from computer_linker.errors import InvalidRequest, LinkError
-from computer_linker.fleet import subjects
+from computer_linker.fleet import messages
 from computer_linker.fleet.archive import Archive
 from computer_linker.fleet.hub import Hub
 from computer_linker.fleet.link import LOST
-from computer_linker.fleet.machines import Machine
-from computer_linker.fleet.query import is_query, parse
+from computer_linker.fleet.machines import Machine, is_query, parse
 from computer_linker.fleet.seal import signer_of
 from computer_linker.fleet.tasks import cancel, restarting_task
 
@@ -144,7 +143,7 @@ class FleetHistory:
         )
         seat = self._hub.seat
         consumer = await js.pull_subscribe(
-            subjects.every_audit(seat), durable=_CONSUMER, stream=subjects.stream(seat), config=wanted
+            messages.every_audit(seat), durable=_CONSUMER, stream=messages.stream(seat), config=wanted
         )
         self.problem = None
         check_at = time.monotonic() + _LOOK_S
@@ -193,7 +192,7 @@ class FleetHistory:
         await batch.ack()
 
     async def _ensure_stream(self, js: JetStreamContext) -> None:
-        name, wanted = subjects.stream(self._hub.seat), [subjects.every_audit(self._hub.seat)]
+        name, wanted = messages.stream(self._hub.seat), [messages.every_audit(self._hub.seat)]
         try:
             await js.stream_info(name)
         except NotFoundError:

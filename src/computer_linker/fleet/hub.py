@@ -16,13 +16,12 @@ from computer_linker.errors import (
     PermissionDenied,
     ProviderUnavailable,
 )
-from computer_linker.fleet import subjects
-from computer_linker.fleet.large import TooLarge, streamed
+from computer_linker.fleet import messages
 from computer_linker.fleet.link import FleetLink, Wants
 from computer_linker.fleet.machines import Machine, Machines
 from computer_linker.fleet.messages import AnswerBody, Presence, moment, parsed
 from computer_linker.fleet.seal import Signer, opened
-from computer_linker.fleet.streams import Streams
+from computer_linker.fleet.streams import Streams, TooLarge, streamed
 from computer_linker.fleet.tasks import cancel, restarting_task
 from computer_linker.fleet.waiting import SideStream, Waiting, late, reply_of, unknown
 from computer_linker.model.envelope import Reply
@@ -45,7 +44,7 @@ class Hub:
     def __init__(self, dispatcher: Dispatcher, signer: Signer, machines: Machines, resume_s: float = RESUME_S) -> None:
         self._dispatcher, self._signer, self.machines = dispatcher, signer, machines
         self._resume_s = resume_s
-        self.seat = subjects.seat_of(signer.fingerprint)
+        self.seat = messages.seat_of(signer.fingerprint)
         self._waiting: dict[str, Waiting] = {}
         self._heard = asyncio.Event()
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
@@ -53,10 +52,10 @@ class Hub:
         self._refusing: set[asyncio.Task[None]] = set()
         self.streams = Streams(signer, self.seat, self._refuse_soon)
         listens = {
-            subjects.EVERY_PRESENCE: self._receive_presence, subjects.every_reply(self.seat): self._receive_reply,
+            messages.EVERY_PRESENCE: self._receive_presence, messages.every_reply(self.seat): self._receive_reply,
             self.streams.subject: self.streams.take,
         }  # fmt: skip
-        self.link = FleetLink(machines.settings.place, subjects.inbox(self.seat), Wants(listens, self._up, self._down))
+        self.link = FleetLink(machines.settings.place, messages.inbox(self.seat), Wants(listens, self._up, self._down))
         machines.is_connected = lambda: self.link.is_up
 
     def start(self) -> None:
@@ -151,7 +150,7 @@ class Hub:
         waiting.nonces.add(nonce)
         waiting.epoch, waiting.link = presence.epoch, presence.link
         seat = waiting.machine.known.seat
-        await self.link.publish(subjects.calls(seat), sealed, subjects.reply(self.seat, seat, waiting.call_id))
+        await self.link.publish(messages.calls(seat), sealed, messages.reply(self.seat, seat, waiting.call_id))
         if waiting.beside is not None:
             waiting.beside.begin(waiting)
 
@@ -199,7 +198,7 @@ class Hub:
     async def _cancel(self, waiting: Waiting) -> None:
         sealed = self._signer.sealed("cancel", self._addressed(waiting, secrets.token_hex(16)))
         try:
-            await self.link.publish(subjects.calls(waiting.machine.known.seat), sealed)
+            await self.link.publish(messages.calls(waiting.machine.known.seat), sealed)
         except LinkError as error:
             log.info("a cancelled call could not be ended there: %s", error.message)
 
@@ -214,7 +213,7 @@ class Hub:
         for waiting in self._waiting.values():
             # Messages in flight when the connection broke may be lost: calls are sent again once the machine is heard.
             waiting.away_since = waiting.away_since or time.monotonic()
-        await self.link.publish(subjects.ASK, b"")
+        await self.link.publish(messages.ASK, b"")
 
     async def _down(self) -> None:
         self.streams.again()
@@ -229,7 +228,7 @@ class Hub:
             if message.kind != "here":
                 raise InvalidRequest("That message is not for a hub.", rule="malformed")
             presence = parsed(Presence, message.body)
-            if raw.subject != subjects.presence(presence.seat):
+            if raw.subject != messages.presence(presence.seat):
                 raise PermissionDenied("A machine speaks from another's seat.", rule="another_machine")
             machine = self.machines.receive(message.signer, presence)
         except LinkError as error:
@@ -244,7 +243,7 @@ class Hub:
         waiting = self._waiting.get(raw.subject.rpartition(".")[2])
         if waiting is None or waiting.answer.done():
             return
-        if raw.subject != subjects.reply(self.seat, waiting.machine.known.seat, waiting.call_id):
+        if raw.subject != messages.reply(self.seat, waiting.machine.known.seat, waiting.call_id):
             await self.refuse(PermissionDenied("A machine answers from another's seat.", rule="another_machine"))
             return
         if not raw.data and (raw.headers or {}).get("Status") == "503":
@@ -285,7 +284,7 @@ class Hub:
             "to": machine.known.fingerprint, "epoch": presence.epoch, "nonce": secrets.token_hex(16),
             "key": secrets.token_hex(16), "at": time.time(), "until": time.time() + 60, "first": first,
         }  # fmt: skip
-        await self.link.publish(subjects.calls(machine.known.seat), self._signer.sealed("resend", body))
+        await self.link.publish(messages.calls(machine.known.seat), self._signer.sealed("resend", body))
 
     def _refuse_soon(self, error: LinkError) -> None:
         task = asyncio.get_running_loop().create_task(self.refuse(error))

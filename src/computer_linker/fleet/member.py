@@ -19,10 +19,8 @@ from computer_linker.audit.store import AuditStore
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.revocation import Revocation
 from computer_linker.errors import Aborted, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
-from computer_linker.fleet import subjects
+from computer_linker.fleet import messages
 from computer_linker.fleet.feed import Destination, Feed, Visible, forget_cursors, send_continuously
-from computer_linker.fleet.large import MAX_REQUEST, received
-from computer_linker.fleet.ledger import Ledger
 from computer_linker.fleet.link import LOST, FleetLink, Wants
 from computer_linker.fleet.messages import (
     Addressed,
@@ -34,9 +32,9 @@ from computer_linker.fleet.messages import (
     plain_name,
     split,
 )
-from computer_linker.fleet.seal import MAX_MESSAGE, Message, Signer, opened
+from computer_linker.fleet.seal import MAX_MESSAGE, Ledger, Message, Signer, opened
 from computer_linker.fleet.settings import AllowedHub, Facts, Joined
-from computer_linker.fleet.streams import Streams
+from computer_linker.fleet.streams import MAX_REQUEST, Streams, received
 from computer_linker.fleet.tasks import bounded, cancel, restarting_task
 from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply, parse_call
@@ -97,10 +95,10 @@ class Member:
         self._background: list[asyncio.Task[None]] = []
         self._streams = Streams(signer, joined.seat, lambda error: self._spawn(self._refuse(error, None)))
         listens = {
-            subjects.calls(joined.seat): self._take, subjects.ASK: self._presence_requested,
+            messages.calls(joined.seat): self._take, messages.ASK: self._presence_requested,
             self._streams.subject: self._streams.take,
         }  # fmt: skip
-        self.link = FleetLink(joined.place, subjects.inbox(joined.seat), Wants(listens, self._up, self._down))
+        self.link = FleetLink(joined.place, messages.inbox(joined.seat), Wants(listens, self._up, self._down))
         forget_cursors(services.home, (hub.fingerprint for hub in joined.hubs))
         self.feeds = {hub.fingerprint: self._feed(hub) for hub in joined.hubs}
 
@@ -185,7 +183,7 @@ class Member:
         try:
             presence = self._presence(going)
             sealed = self._signer.sealed("here", presence.model_dump(by_alias=True))
-            await self.link.publish(subjects.presence(self._joined.seat), sealed)
+            await self.link.publish(messages.presence(self._joined.seat), sealed)
         except LinkError as error:
             # The config is invalid, or the server just went away: the hub then sees a machine that does not answer.
             log.warning("the presence of this machine could not be announced: %s", error.message)
@@ -285,7 +283,7 @@ class Member:
         who = self._principal(hub)
         if request.stream is None:
             return await self._dispatcher.call_wire(request.call, who)
-        seat = subjects.seat_of(hub.fingerprint)
+        seat = messages.seat_of(hub.fingerprint)
         try:
             with self._streams.expected(self.link, request.stream, hub.fingerprint, seat) as flow:
                 if request.is_large:
@@ -313,7 +311,7 @@ class Member:
         if len(sealed) > MAX_MESSAGE:
             error = LimitExceeded("The answer is larger than a fleet carries; ask for less.", rule="too_large")
             sealed = self._signer.sealed("answer", self._refusal(request, hub, error))
-        where = subjects.reply(subjects.seat_of(hub.fingerprint), self._joined.seat, request.call_id)
+        where = messages.reply(messages.seat_of(hub.fingerprint), self._joined.seat, request.call_id)
         try:
             for part in split(sealed, self.link.largest):
                 await self.link.publish(where, part)

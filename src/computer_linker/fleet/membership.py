@@ -11,9 +11,8 @@ from computer_linker.config.store import write_whole
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.credentials import Credentials, Invitation, checked_url, credentials_of, tls_of
 from computer_linker.fleet.feed import forget_cursors
-from computer_linker.fleet.messages import plain_name
+from computer_linker.fleet.messages import plain_name, seat_of
 from computer_linker.fleet.settings import AllowedHub, Joined, JoinRequest, ServerAddress
-from computer_linker.fleet.subjects import seat_of
 from computer_linker.model.capability import Capability
 
 CREDS, CA, HUB_CREDS = "fleet.creds", "fleet-ca.pem", "fleet-hub.creds"

@@ -10,8 +10,7 @@ from pydantic_core import to_json
 
 from computer_linker.errors import InvalidRequest, LimitExceeded, LinkError, NotFound
 from computer_linker.fleet.hub import Hub
-from computer_linker.fleet.machines import Machine
-from computer_linker.fleet.query import is_query, parse
+from computer_linker.fleet.machines import Machine, is_query, parse
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, failure_of, wire_call
 from computer_linker.model.ids import new_ulid

@@ -3,20 +3,22 @@
 import asyncio
 import queue
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
+import msgpack
 from nats.aio.msg import Msg
 
-from computer_linker.computer.remote.flow import Connect, Flow, Pipe
+from computer_linker.computer.remote.flow import PIECE, Connect, Flow, Pipe
 from computer_linker.errors import Aborted, InvalidRequest, LimitExceeded, LinkError, PermissionDenied
-from computer_linker.fleet import subjects
+from computer_linker.fleet import messages
 from computer_linker.fleet.link import FleetLink
 from computer_linker.fleet.messages import FlowBody, FlowKind, parsed
-from computer_linker.fleet.seal import Signer, opened
+from computer_linker.fleet.seal import Signer, opened, unpacked
 
 WINDOW = 4 << 20
 """The flow-control window: bytes sent and not yet acknowledged."""
@@ -50,7 +52,7 @@ class Streams:
     @property
     def subject(self) -> str:
         """The subject to subscribe to."""
-        return subjects.every_flow(self._seat)
+        return messages.every_flow(self._seat)
 
     async def take(self, raw: Msg) -> None:
         """Queue one message; the worker thread of its stream verifies it."""
@@ -88,7 +90,7 @@ class Streams:
             raise LimitExceeded(
                 "Too many files are on their way through the fleet; try again later.", limit=_MAX_STREAMS
             )
-        ends = Ends(self._signer, other, subjects.flow(seat, self._seat, handle), handle)
+        ends = Ends(self._signer, other, messages.flow(seat, self._seat, handle), handle)
         stream = self._open[handle] = _Stream(ends, link, self._refuse)
         try:
             yield stream
@@ -334,3 +336,50 @@ class _Pipe:
             with suppress(OSError):
                 self._stream.send("lost", self._attempt, self._got)
             raise
+
+
+# Calls larger than the server's messages: the call itself streams beside a short message that announces it.
+
+MAX_REQUEST = 9 * 1024 * 1024
+
+
+class TooLarge(Exception):
+    """The call exceeds the server's message size; nothing was sent."""
+
+
+@asynccontextmanager
+async def streamed(call: dict[str, Any]) -> AsyncIterator[Flow]:
+    """A flow that carries this call while the body runs. Raises LimitExceeded for more than a machine accepts."""
+    raw = bytes(msgpack.packb(call, use_bin_type=True))
+    if len(raw) > MAX_REQUEST:
+        raise LimitExceeded("This call is larger than a fleet carries; send less at once.", limit=MAX_REQUEST)
+    flow = Flow()
+    sending = asyncio.ensure_future(asyncio.to_thread(flow.send, lambda start: _pieces(raw, start)))
+    try:
+        yield flow
+    finally:
+        # The call has ended, and with it the flow: the call reports the flow's error.
+        await asyncio.wait([sending])
+        sending.exception()
+
+
+async def received(flow: Flow) -> dict[str, Any]:
+    """Read the call from a flow. Raises InvalidRequest for one that is too large or malformed."""
+    call = unpacked(await asyncio.to_thread(_joined, flow))
+    if type(call) is not dict:
+        raise InvalidRequest("That is no call.", rule="malformed")
+    return call
+
+
+def _pieces(raw: bytes, start: int) -> Iterator[bytes]:
+    for at in range(start, len(raw), PIECE):
+        yield raw[at : at + PIECE]
+
+
+def _joined(flow: Flow) -> bytes:
+    raw = bytearray()
+    for piece in flow.pieces():
+        raw += piece
+        if len(raw) > MAX_REQUEST:
+            raise InvalidRequest("A request of the fleet is too large.", rule="oversized")
+    return bytes(raw)

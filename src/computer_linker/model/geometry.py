@@ -4,13 +4,32 @@ Desktop coordinates are logical: the space in which windows are placed and the p
 more pixels (a scaled display) or fewer (a capture made to fit); `ImageMap` is the one place that translates.
 """
 
+import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
-from computer_linker.model.titles import safe_title
+
+# Application-chosen titles and names, made safe to show: short, without control or direction characters.
+
+_MAX = 200
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def safe_title(text: str) -> str:
+    """At most 200 characters; control, direction and invisible characters are written out as escapes."""
+    cut = text[:_MAX]
+    safe = "".join(_visible(character) for character in cut)
+    return safe if len(safe) <= _MAX and len(text) <= _MAX else safe[: _MAX - 1] + "…"
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() or unicodedata.category(character) not in _HIDDEN:
+        return character
+    return f"\\u{ord(character):04x}"
+
 
 Coordinate = Annotated[float, Field(allow_inf_nan=False, ge=-1_000_000, le=1_000_000)]
 Whole = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]

@@ -1,13 +1,15 @@
 """A scope: a named permission boundary, and the policy inside it."""
 
 import re
+from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability, with_implied
+from computer_linker.model.effect import Effect
 from computer_linker.model.network import check_entries
 
 SandboxMode = Literal["required", "auto", "off"]
@@ -184,3 +186,23 @@ def _names_of(roots: tuple[str, ...]) -> tuple[str, ...]:
             name, number = f"{plain}-{number}", number + 1
         names.append(name)
     return tuple(names)
+
+
+# What policy needs of an operation, so that policy does not import the registry.
+
+
+class Rights(Protocol):
+    """The rights an operation asks for."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def needs(self) -> frozenset[Capability]: ...
+    @property
+    def needs_any(self) -> frozenset[Capability]: ...
+    @property
+    def effect(self) -> Effect: ...
+    @property
+    def on(self) -> ScopeKind: ...
+    @property
+    def asked_by(self) -> Callable[[ScopePolicy], bool] | None: ...

@@ -19,8 +19,8 @@ from computer_linker.registry.owner import (
     Shown,
     owner_operation,
 )
-from computer_linker.service.cautions import cautions
 from computer_linker.service.lifetime import Lifetime
+from computer_linker.service.scopes import cautions
 from computer_linker.service.setup import SetupChoices, set_up
 
 

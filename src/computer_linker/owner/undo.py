@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from computer_linker.audit.lookup import matching
+from computer_linker.audit.history import matching
 from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.model.envelope import Call
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation

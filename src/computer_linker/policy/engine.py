@@ -1,6 +1,6 @@
 """Allow, ask or deny, with a reason. The order is specified: scope, operation, capability, scope type, then specifics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,8 +10,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.event import Decision
 from computer_linker.model.principal import Principal
-from computer_linker.model.rights import Rights
-from computer_linker.model.scope import SERVICE, Scope
+from computer_linker.model.scope import SERVICE, Rights, Scope
 
 FolderAccess = Literal["writable", "read-only", "hidden"]
 
@@ -130,3 +129,48 @@ def folder_access(principal: Principal, scope: Scope) -> FolderAccess:
 def _has_capability(principal: Principal, scope_id: str, capability: str) -> bool:
     grants = principal.grants
     return grants is None or scope_id in grants or f"{scope_id}:{capability}" in grants
+
+
+# The rights under which a process was started, compared with the config as it is later.
+
+_WIDTH: tuple[FolderAccess, ...] = ("hidden", "read-only", "writable")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRights:
+    """What a running process was allowed: to run at all, the folders, the network, and to do without a boundary."""
+
+    principal: Principal
+    scope_id: str
+    any_of: frozenset[Capability]
+    access: FolderAccess
+    roots: frozenset[str]
+    network: int
+    """0 for none, 1 for the hosts of a list, which the gate compares with the config itself, 2 for all."""
+    is_unconfined: bool
+
+    @classmethod
+    def of(cls, scope: Scope, principal: Principal, any_of: Iterable[Capability]) -> "ProcessRights":
+        """The rights of this caller in the scope as it is now."""
+        return cls(
+            principal,
+            scope.id,
+            frozenset(right for right in any_of if holds(principal, scope, right)),
+            folder_access(principal, scope),
+            frozenset(scope.roots),
+            scope.policy.network_width,
+            scope.policy.sandbox == "off",
+        )
+
+    def remain_in(self, scope: Scope | None) -> bool:
+        """False when the owner has taken one of them since, or removed the scope."""
+        if scope is None:
+            return False
+        now = ProcessRights.of(scope, self.principal, self.any_of)
+        return (
+            bool(now.any_of)
+            and _WIDTH.index(now.access) >= _WIDTH.index(self.access)
+            and now.roots >= self.roots
+            and now.network >= self.network
+            and now.is_unconfined >= self.is_unconfined
+        )

@@ -4,17 +4,75 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 
+import computer_linker
+from computer_linker.computer.local.linux.fence import Fence, fence_around
 from computer_linker.errors import Aborted
-from computer_linker.providers.stillness import STEP_S, Stillness
+
+# Detects a stalled child process, such as one that reads a pipe without a writer where it expects a file.
+
+STEP_S = 0.5
+_BUSY = 0.1
+"""The share of one processor that a stalled child may use: some threads poll for work."""
+
+
+class Stillness:
+    """Samples the processor time of a process group. Needs /proc; elsewhere nothing counts as stalled."""
+
+    def __init__(self, group: int, longest_s: float) -> None:
+        self._group = group
+        self._longest_s = longest_s
+        self._seen = 0.0
+        self._since = time.monotonic()
+
+    def has_lasted(self) -> bool:
+        """True once the group has used hardly any processor time, and not waited for a disk, for `longest_s`."""
+        now, used = time.monotonic(), _used_by(self._group)
+        if used is None or used - self._seen > _BUSY * (now - self._since):
+            self.begin_anew(used or self._seen)
+            return False
+        return now - self._since >= self._longest_s
+
+    def begin_anew(self, used: float | None = None) -> None:
+        """Restart the measurement after output or processor use."""
+        self._seen = self._seen if used is None else used
+        self._since = time.monotonic()
+
+
+def _used_by(group: int) -> float | None:
+    """Processor seconds of a group; None when one of its threads waits for a disk, or when unknown."""
+    total, found = 0, False
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = _fields(place / "stat")
+            if fields[2] != str(group):
+                continue
+            found = True
+            if any(_fields(thread / "stat")[0] == "D" for thread in (place / "task").iterdir()):
+                return None
+            total += int(fields[11]) + int(fields[12])
+        except (OSError, IndexError):
+            # It ended meanwhile.
+            continue
+    return total / os.sysconf("SC_CLK_TCK") if found else None
+
+
+def _fields(place: Path) -> list[str]:
+    """The fields after the name in /proc/PID/stat: state, parent, group and so on."""
+    return place.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+
 
 T = TypeVar("T")
 _MAX_STDERR = 65_536
@@ -233,3 +291,30 @@ def _cap_memory(pid: int, size: int) -> None:
     if prlimit is not None:
         with suppress(ProcessLookupError, PermissionError):
             prlimit(pid, resource.RLIMIT_DATA, (size, size))
+
+
+# Landlock rules for the programs that providers run: each reads only what it was given, and executes only itself.
+
+_SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
+
+
+def fenced(spec: Spec, read: Sequence[str | int] = ()) -> Spec:
+    """The same child, able to read only `read` and its own program's files; unchanged where the kernel has no Landlock.
+
+    A program that walks a tree by names could be led out of it by a folder swapped for a link. The rules prevent that.
+    """
+    own = _python_places() if spec.argv[0] == sys.executable else ()
+    execute = (os.path.realpath(spec.argv[0]), *loaders())
+    return replace(spec, enter=fence_around(Fence((*_SYSTEM, *own, *read), (), execute)))
+
+
+@lru_cache(maxsize=1)
+def loaders() -> tuple[str, ...]:
+    """The system's program loaders, without which nothing linked dynamically starts."""
+    return tuple(str(path) for folder in ("/lib64", "/lib") for path in Path(folder).glob("ld-*.so*"))
+
+
+@lru_cache(maxsize=1)
+def _python_places() -> tuple[str, ...]:
+    package = Path(computer_linker.__file__).parents[1]
+    return tuple(dict.fromkeys((sys.prefix, sys.base_prefix, str(package))))

@@ -1,8 +1,11 @@
 """Captures the desktop: windows and pixels, with everything painted over that must not be disclosed."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Self
 
 import anyio
 
@@ -11,6 +14,8 @@ from computer_linker.computer.facets.accessibility import Application, TreeLimit
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import InvalidRequest, LinkError, NotFound
 from computer_linker.model.geometry import Display, Rect, Window
+from computer_linker.model.ids import new_ulid
+from computer_linker.services import Services
 
 _TIME_S = 4.0
 _LIMITS = TreeLimits(max_nodes=20_000, time_s=3.5, values=False, roles=frozenset({"password-text"}))
@@ -203,3 +208,38 @@ def _less(area: Rect, cover: Rect) -> list[Rect]:
         Rect(x=shared.right, y=shared.y, width=area.right - shared.right, height=shared.height),
     ]
     return [part for part in parts if not part.is_empty]
+
+
+# Captures that are given as files: a bounded private folder below the state.
+
+MAX_FILES = 100
+MAX_BYTES = 200_000_000
+
+
+class Captures:
+    """A bounded folder of private files; the oldest go first."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def open(cls, services: Services) -> Self:
+        return cls(services.home / "captures")
+
+    def keep(self, data: bytes, extension: str) -> Path:
+        """Store one capture; blocking."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        path = self._folder / f"{new_ulid()}.{extension}"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        self._forget_oldest()
+        return path
+
+    def _forget_oldest(self) -> None:
+        # Names are ULIDs, so sorting by name is sorting by age.
+        kept = sorted((path for path in self._folder.iterdir() if path.is_file()), reverse=True)
+        room = MAX_BYTES
+        for number, path in enumerate(kept):
+            room -= path.stat().st_size
+            if number and (number >= MAX_FILES or room < 0):
+                path.unlink(missing_ok=True)

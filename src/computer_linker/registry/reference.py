@@ -16,8 +16,7 @@ from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.registry.cli_options import command_line, fields_of, type_name
 from computer_linker.registry.model_text import ModelText
 from computer_linker.registry.operation import Operation
-from computer_linker.registry.schema import parameter_schemas, request_schema, result_schema
-from computer_linker.registry.signature import signature
+from computer_linker.registry.schema import parameter_schemas, request_schema, result_schema, signature
 
 SCHEMA_FILE = "computer_operation.schema.json"
 CONFIG_SCHEMA_FILE = "config.schema.json"

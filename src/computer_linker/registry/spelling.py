@@ -11,7 +11,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.envelope import CALL_FIELDS, Call, parse_call
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.operation import Operation
-from computer_linker.registry.signature import every_field, fields_in, item_of
+from computer_linker.registry.schema import every_field, fields_in, item_of
 
 Part = Literal["target", "input", "options"]
 _SPELLINGS: dict[str, str] = {

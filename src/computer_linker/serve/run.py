@@ -20,11 +20,10 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.config.private import FILE_MODE, make_folder
 from computer_linker.config.store import ensure
 from computer_linker.errors import CannotServe, LinkError
-from computer_linker.serve.control import Controls
-from computer_linker.serve.owner_calls import owner_principal
+from computer_linker.serve.owner_calls import Controls, owner_principal
 from computer_linker.serve.private_socket import PrivateSocket
-from computer_linker.service.actions import service_actions
 from computer_linker.service.app import App, open_app
+from computer_linker.service.client_setup import service_actions
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.lifetime import Lifetime

@@ -19,7 +19,7 @@ from computer_linker.computer.local.probe import this_computer
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.revocation import Revocation
-from computer_linker.providers.agents.forgetting import forget_daily
+from computer_linker.providers.agents.sessions import forget_daily
 from computer_linker.providers.processes.rights_watch import RightsWatch
 from computer_linker.registry.catalog import Catalog, collect_on_demand
 from computer_linker.services import Services

@@ -11,8 +11,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest
 from computer_linker.registry.catalog import Catalog, similar
 from computer_linker.registry.operation import Operation
-from computer_linker.registry.schema import parameter_schemas, result_schema
-from computer_linker.registry.signature import signature
+from computer_linker.registry.schema import parameter_schemas, result_schema, signature
 from computer_linker.service.programs import missing_programs, present_programs
 from computer_linker.services import Services
 

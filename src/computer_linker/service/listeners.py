@@ -96,7 +96,7 @@ def _tunnel(services: Services) -> list[Listener]:
     if state is None or state.provider is None or state.state not in ("running", "reconnecting"):
         return []
     address = f"{state.public_url}/mcp" if state.public_url else str(state.tunnel_id or state.provider)
-    from computer_linker.tunnels.catalog import reach_of
+    from computer_linker.tunnels.supervisor import reach_of
 
     reach, callers = _CALLERS[reach_of(state.provider, state.public_url)]
     return [

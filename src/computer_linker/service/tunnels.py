@@ -253,8 +253,7 @@ def surroundings_without_service(home: Path, config: Config) -> Surroundings:
 
 def check_can_open(name: TunnelName, around: Surroundings) -> None:
     """Raise PermissionDenied or ProviderUnavailable when this tunnel may not or cannot be opened. Runs nothing."""
-    from computer_linker.tunnels.catalog import make
-    from computer_linker.tunnels.supervisor import allowed
+    from computer_linker.tunnels.supervisor import allowed, make
 
     allowed(around.config())
     found = make(name, around).detect()
@@ -264,7 +263,7 @@ def check_can_open(name: TunnelName, around: Surroundings) -> None:
 
 def tunnel_report(around: Surroundings, record: TunnelRecord | None) -> TunnelReport:
     """The report for `doctor`, from any process."""
-    from computer_linker.tunnels.catalog import contracts, detect_all
+    from computer_linker.tunnels.supervisor import contracts, detect_all
 
     pid, port, output = (None, None, []) if record is None else (record.pid, record.port, record.output)
     return TunnelReport(

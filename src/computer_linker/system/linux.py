@@ -32,7 +32,7 @@ def descriptor_path(fd: int) -> str:
 
 def process_name(pid: int | None) -> str:
     """The name of a process's executable where it may be read; empty when the process has ended."""
-    from computer_linker.model.titles import safe_title
+    from computer_linker.model.geometry import safe_title
 
     if pid is None:
         return ""

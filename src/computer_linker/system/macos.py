@@ -69,7 +69,7 @@ sync_data = sync
 
 def process_name(pid: int | None) -> str:
     """The name of a process; empty when it has ended."""
-    from computer_linker.model.titles import safe_title
+    from computer_linker.model.geometry import safe_title
 
     found = None if pid is None else _process(pid)
     return "" if found is None else safe_title(found.name)

@@ -16,9 +16,8 @@ from computer_linker.tools.base import (
     ToolContext,
     ToolResult,
 )
-from computer_linker.tools.desktop import AppTool, UITool
+from computer_linker.tools.desktop import AppTool, OCRTool, ScreenshotTool, UITool
 from computer_linker.tools.input import ClipboardTool, KeyboardTool, MouseTool
-from computer_linker.tools.screen import OCRTool, ScreenshotTool
 
 __all__ = ["Attachment", "PermissionAsked", "PermissionDeniedError", "Tool", "ToolContext", "ToolResult", "toolbox"]
 

@@ -6,7 +6,7 @@ from computer_linker.config.schema import Config, TunnelName
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.tunnels.base import Surroundings, contract
 from computer_linker.tunnels.program import Wanted, private_text
-from computer_linker.tunnels.provided import ProgramTunnel
+from computer_linker.tunnels.running import ProgramTunnel
 
 # The whole box of the announcement, so that a URL inside another message is never taken for ours.
 _ANNOUNCED = re.compile(

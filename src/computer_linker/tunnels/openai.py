@@ -12,8 +12,7 @@ from computer_linker.errors import ProviderUnavailable
 from computer_linker.http_client import fetch
 from computer_linker.tunnels.base import contract
 from computer_linker.tunnels.program import Wanted, private_text
-from computer_linker.tunnels.provided import ProgramTunnel
-from computer_linker.tunnels.running import Running
+from computer_linker.tunnels.running import ProgramTunnel, Running
 
 _PATH_NAME = "COMPUTER_LINKER_OPENAI_TUNNEL_CLIENT"
 _LOOK_S = 0.25

@@ -7,7 +7,7 @@ from computer_linker.config.schema import Config, SshSettings, TunnelName
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable
 from computer_linker.tunnels.base import contract
 from computer_linker.tunnels.program import Wanted, check_private, check_unshared
-from computer_linker.tunnels.provided import ProgramTunnel
+from computer_linker.tunnels.running import ProgramTunnel
 
 _OPEN = re.compile(r"\bremote forward success for: listen 127\.0\.0\.1:\d+,")
 _ALIVE_S = 15

@@ -5,7 +5,7 @@ import re
 from computer_linker.config.schema import Config, TunnelName
 from computer_linker.tunnels.base import contract
 from computer_linker.tunnels.program import Wanted
-from computer_linker.tunnels.provided import ProgramTunnel
+from computer_linker.tunnels.running import ProgramTunnel
 
 _ADDRESS = re.compile(
     r"^(https://[a-z0-9-]+(?:\.[a-z0-9-]+)+\.ts\.net(?::(?:8443|10000))?)/?(?: \((?:Funnel on|tailnet only)\))?$"

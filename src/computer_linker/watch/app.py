@@ -16,14 +16,12 @@ from computer_linker.errors import LinkError
 from computer_linker.watch import tables
 from computer_linker.watch.acts import Acts, printable_lines
 from computer_linker.watch.calls import Call, Calls
-from computer_linker.watch.feeds import Feeds
+from computer_linker.watch.feeds import Feeds, Past, problem
 from computer_linker.watch.link import Link, Refused
 from computer_linker.watch.opening import desktop_command, file_of, open_on_desktop, pager_of
-from computer_linker.watch.past import Past, problem
 from computer_linker.watch.requests import Format, RequestPanel
 from computer_linker.watch.row_list import RowList
-from computer_linker.watch.screens import QuestionScreen, ReadScreen
-from computer_linker.watch.style import STYLE
+from computer_linker.watch.screens import STYLE, QuestionScreen, ReadScreen
 
 _REFRESH_S = 0.5
 _SETTLED_S = 0.1
@@ -313,7 +311,7 @@ class WatchApp(App[None]):
             self._columns()
 
     def action_help(self) -> None:
-        from computer_linker.watch.help import LINES
+        from computer_linker.watch.screens import LINES
 
         self.push_screen(ReadScreen("Keys", [Text(line) for line in LINES]))
 

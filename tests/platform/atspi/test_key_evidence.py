@@ -3,7 +3,7 @@
 import pytest
 
 from computer_linker.computer.base import Computer
-from computer_linker.providers.ui.key_evidence import evidence_of
+from computer_linker.providers.ui.witness import evidence_of
 from support.forms import Form, frozen, on_the_bus
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]

@@ -8,8 +8,7 @@ import pytest
 
 from computer_linker.providers.agents.claude import Claude
 from computer_linker.providers.agents.codex import Codex
-from computer_linker.providers.agents.events import Event, clip
-from computer_linker.providers.agents.program import Ask
+from computer_linker.providers.agents.program import Ask, Event, clip
 from computer_linker.providers.agents.sessions import EventLog, Session, Sessions, Turn
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable
-from computer_linker.providers.browser.answers import results_of
+from computer_linker.providers.browser.session import results_of
 
 
 def test_an_agent_browser_before_0_41_is_said_to_be_too_old_and_what_to_install() -> None:

@@ -5,7 +5,7 @@ import pytest
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.providers.ui.outline import outline, shown_text
 from computer_linker.providers.ui.roles import roles_called
-from computer_linker.providers.ui.selector import Selector, select
+from computer_linker.providers.ui.view import Selector, select
 
 APP = Application(":1.1", "app", 1, "GTK", "4.8", ElementId(":1.1", "/root"))
 ON = ("sensitive", "visible")

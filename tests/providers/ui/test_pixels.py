@@ -2,7 +2,7 @@
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.model.geometry import Rect
-from computer_linker.providers.ui.pixels import changed_tiles, tiles_of, unconnected
+from computer_linker.providers.ui.restless import changed_tiles, tiles_of, unconnected
 
 AREA = Rect(x=100, y=50, width=64, height=32)
 

@@ -9,8 +9,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.manifest import FACETS, FacetName, FacetState, Manifest
 from computer_linker.computer.remote.files import RemoteFiles
-from computer_linker.computer.remote.forward import Forwarded, RemoteKeyboard
-from computer_linker.computer.remote.link import Link
+from computer_linker.computer.remote.link import Forwarded, Link, RemoteKeyboard
 from computer_linker.computer.remote.processes import RemoteProcesses
 from computer_linker.computer.subscription import Subscription
 from computer_linker.errors import OsPermissionRequired, UnsupportedPlatform

@@ -28,8 +28,7 @@ from computer_linker.computer.facets.files import (
     Write,
 )
 from computer_linker.computer.facets.lines import MAX_REPLY
-from computer_linker.computer.remote.forward import ask
-from computer_linker.computer.remote.link import Link
+from computer_linker.computer.remote.link import Link, ask
 from computer_linker.computer.remote.methods import methods_of
 from computer_linker.errors import (
     InvalidRequest,

@@ -12,10 +12,8 @@ import anyio
 
 from computer_linker.computer.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, KernelRules, Launch, PtySize, SignalName, Usage
-from computer_linker.computer.remote.forward import ask, subscribe
-from computer_linker.computer.remote.link import Link
-from computer_linker.computer.remote.methods import methods_of
-from computer_linker.computer.remote.process_wire import FED, RESUME_S, FarLaunch, Spawned
+from computer_linker.computer.remote.link import Link, ask, subscribe
+from computer_linker.computer.remote.methods import FED, RESUME_S, FarLaunch, Spawned, methods_of
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
 
 log = logging.getLogger(__name__)

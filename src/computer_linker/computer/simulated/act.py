@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import anyio.lowlevel
 
 from computer_linker.computer.facets.facts import InputSeen
-from computer_linker.computer.facets.keys import key_name
+from computer_linker.computer.facets.keyboard import key_name
 from computer_linker.computer.facets.pointer import Button, Modifier
 from computer_linker.computer.simulated.world import SimulatedWindow, World
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform

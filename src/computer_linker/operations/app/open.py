@@ -9,7 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.app.preview import show_start
-from computer_linker.providers.app_choice import refuse_hidden
+from computer_linker.providers.window_choice import refuse_hidden
 from computer_linker.registry import Context, Example, operation
 
 

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from computer_linker.approvals.request import Preview
-from computer_linker.providers.ui.apps_shown import seen_app, seen_start
+from computer_linker.providers.ui.shown import seen_app, seen_start
 from computer_linker.registry import Context
 
 

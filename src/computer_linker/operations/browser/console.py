@@ -12,8 +12,8 @@ from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import KeptInput, keep, may_keep, page_of
 from computer_linker.providers.browser.addresses import shown
-from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.page import allowed
+from computer_linker.providers.browser.session import text_in
 from computer_linker.registry import Context, Example, operation
 
 _MAX_LINE = 2000

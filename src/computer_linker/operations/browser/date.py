@@ -10,8 +10,7 @@ from computer_linker.errors import Conflict, InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
-from computer_linker.providers.browser.focus import focus
-from computer_linker.providers.browser.page import look
+from computer_linker.providers.browser.page import focus, look
 from computer_linker.registry import Context, Example
 
 _VALUE = re.compile(r"(?:\d{4}-(?:\d\d(?:-\d\d(?:T\d\d:\d\d(?::\d\d)?)?)?|W\d\d))|\d\d:\d\d(?::\d\d)?")

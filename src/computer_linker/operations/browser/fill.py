@@ -11,8 +11,7 @@ from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
 from computer_linker.operations.browser.preview import show_page_act
-from computer_linker.providers.browser.focus import Focus, focus
-from computer_linker.providers.browser.page import look
+from computer_linker.providers.browser.page import Focus, focus, look
 from computer_linker.registry import Context, Example
 
 _MAY_TAKE_TEXT = frozenset({"textbox", "searchbox", "spinbutton", "combobox", "listbox"})

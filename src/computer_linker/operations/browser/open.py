@@ -12,9 +12,9 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.operations.browser.paging import request, warn_of_refusals
 from computer_linker.operations.browser.preview import page_file, show_open
 from computer_linker.providers.browser.addresses import place_of
-from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.browsers import Browsers
 from computer_linker.providers.browser.page import allowed
+from computer_linker.providers.browser.session import text_in
 from computer_linker.registry import Context, Example, operation
 
 

@@ -12,10 +12,9 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.operations.browser.paging import checked_ref
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.browser.addresses import file_url, place_of
-from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.browsers import Browsers
 from computer_linker.providers.browser.page import look, resolve
-from computer_linker.providers.browser.session import Session
+from computer_linker.providers.browser.session import Session, text_in
 from computer_linker.providers.refs.store import References
 from computer_linker.registry import Context
 

@@ -8,8 +8,8 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import checked_ref, page_of
-from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.page import look, resolve
+from computer_linker.providers.browser.session import text_in
 from computer_linker.providers.refs.store import References
 from computer_linker.registry import Context, Example, operation, shapes
 

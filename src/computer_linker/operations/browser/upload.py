@@ -15,8 +15,7 @@ from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
 from computer_linker.operations.browser.definition import page_act
 from computer_linker.operations.browser.preview import show_page_act
-from computer_linker.providers.browser.focus import focus
-from computer_linker.providers.browser.page import look
+from computer_linker.providers.browser.page import focus, look
 from computer_linker.registry import Context, Example
 
 _MAX_BYTES = 50 << 20

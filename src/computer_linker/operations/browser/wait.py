@@ -10,8 +10,8 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import page_of
-from computer_linker.providers.browser.answers import text_in
 from computer_linker.providers.browser.page import Page, look
+from computer_linker.providers.browser.session import text_in
 from computer_linker.registry import Context, Example, operation
 
 _BETWEEN_MS = "150"

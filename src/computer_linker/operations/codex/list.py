@@ -8,7 +8,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of
-from computer_linker.providers.agents.events import clip
+from computer_linker.providers.agents.program import clip
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, TurnProblem, Workflow
 from computer_linker.registry import Context, Example, operation
 

@@ -10,7 +10,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of, found
 from computer_linker.operations.command.read import ReadOptions
 from computer_linker.operations.command.sessions import EventsRead, events_since
-from computer_linker.providers.agents.events import Event
+from computer_linker.providers.agents.program import Event
 from computer_linker.providers.agents.sessions import DiffSummary, Status, TurnProblem, Workflow
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.waiting import WaitEnd

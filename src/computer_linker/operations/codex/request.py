@@ -9,7 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.codex.view import agent_view
 from computer_linker.operations.command.view import ViewOption
-from computer_linker.providers.agents.events import clip
+from computer_linker.providers.agents.program import clip
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, Turn, TurnProblem, Workflow
 from computer_linker.providers.processes.request import request_of
 from computer_linker.registry import Context

@@ -9,7 +9,7 @@ from computer_linker.operations.command.read import ProcessOutput, ReadOptions
 from computer_linker.operations.command.stop import StopOptions, StoppedProcess
 from computer_linker.policy.engine import holds
 from computer_linker.providers.agents.agents import Agents
-from computer_linker.providers.agents.events import Event, lines_of
+from computer_linker.providers.agents.program import Event, lines_of
 from computer_linker.providers.agents.sessions import Session
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.waiting import WaitEnd, Waiting

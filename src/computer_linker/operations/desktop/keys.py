@@ -15,8 +15,8 @@ from computer_linker.operations.desktop.acting import (
     read_back,
 )
 from computer_linker.providers.ui.aim import AimAt
-from computer_linker.providers.ui.key_evidence import evidence_of
 from computer_linker.providers.ui.pointing import area_of
+from computer_linker.providers.ui.witness import evidence_of
 from computer_linker.registry import Context
 
 

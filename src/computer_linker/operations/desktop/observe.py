@@ -11,7 +11,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.operations.ui.tree import TreeOptions, view_of
-from computer_linker.providers.ui.nodes import Node
+from computer_linker.providers.ui.outline import Node
 from computer_linker.providers.ui.route import Route, WindowRoute, follow
 from computer_linker.providers.ui.view import View
 from computer_linker.registry import Context, Example, operation

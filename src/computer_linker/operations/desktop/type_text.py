@@ -17,7 +17,7 @@ from computer_linker.operations.desktop.acting import (
 )
 from computer_linker.operations.desktop.definition import desktop_act
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
-from computer_linker.providers.ui.fields import is_field
+from computer_linker.providers.ui.roles import is_field
 from computer_linker.providers.ui.writing import write, write_blindly
 from computer_linker.registry import Context, Example
 

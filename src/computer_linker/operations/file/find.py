@@ -9,8 +9,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.held import guarded, hold_folder
 from computer_linker.providers.search.engine import ENGINE, Search
-from computer_linker.providers.search.globs import check_glob
-from computer_linker.providers.search.query import Breadth, NameQuery, from_cursor, shown, to_cursor
+from computer_linker.providers.search.query import Breadth, NameQuery, check_glob, from_cursor, shown, to_cursor
 from computer_linker.registry import Context, Example, operation, shapes
 
 _MOST = 10_000

@@ -15,10 +15,8 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import Sha256
 from computer_linker.policy.engine import holds
-from computer_linker.providers.patching.apply import apply_hunks
+from computer_linker.providers.patching.apply import apply_edit, apply_hunks, as_bytes, as_text, given_text
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
-from computer_linker.providers.patching.edits import apply_edit
-from computer_linker.providers.patching.text import as_bytes, as_text, given_text
 from computer_linker.registry import Context, Example, operation, shapes
 
 _MAX_FILE = 20_000_000

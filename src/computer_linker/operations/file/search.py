@@ -11,8 +11,15 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.providers.held import Held, guarded, hold
 from computer_linker.providers.search.engine import ENGINE, Search
-from computer_linker.providers.search.globs import check_glob
-from computer_linker.providers.search.query import Breadth, TextPage, TextQuery, from_cursor, shown, to_cursor
+from computer_linker.providers.search.query import (
+    Breadth,
+    TextPage,
+    TextQuery,
+    check_glob,
+    from_cursor,
+    shown,
+    to_cursor,
+)
 from computer_linker.providers.search.visible import shared
 from computer_linker.registry import Context, Example, operation, shapes
 

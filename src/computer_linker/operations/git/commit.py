@@ -18,8 +18,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.git.preview import show_staged
-from computer_linker.providers.git.commits import Committed, commit, draft
-from computer_linker.providers.git.hooks import Hooks, find_hooks
+from computer_linker.providers.git.commits import Committed, Hooks, commit, draft, find_hooks
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
 from computer_linker.providers.sandbox.sandbox import Sandbox

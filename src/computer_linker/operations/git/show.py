@@ -10,8 +10,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.git.diff import DiffFile, listed
 from computer_linker.providers.git.diff import Diff, diff
-from computer_linker.providers.git.log import Commit, message, one
-from computer_linker.providers.git.refs import EMPTY_TREES, commit_hash
+from computer_linker.providers.git.log import EMPTY_TREES, Commit, commit_hash, message, one
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
 from computer_linker.registry import Context, Example, operation, shapes

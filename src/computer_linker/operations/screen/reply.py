@@ -15,11 +15,10 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.geometry import ImageMap, Rect, Window
-from computer_linker.providers.captures import Captures
 from computer_linker.providers.frames import Frames
 from computer_linker.providers.images.encode import Encoded, Fit, ImageFormat, encode
 from computer_linker.providers.marks import MAX_MARKS, Mark, Marked, choose, draw
-from computer_linker.providers.shots import Shot, cut, is_excluded, shoot
+from computer_linker.providers.shots import Captures, Shot, cut, is_excluded, shoot
 from computer_linker.registry import Context, Example, Operation, operation
 
 FILE_LIMIT = 50_000_000

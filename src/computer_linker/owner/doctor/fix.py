@@ -3,7 +3,7 @@
 from anyio import to_thread
 
 from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
-from computer_linker.service.repairs import repair
+from computer_linker.service.doctor import repair
 
 
 class Repairs(Model):

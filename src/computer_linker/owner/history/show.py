@@ -75,7 +75,7 @@ def _text(result: OperationDetails) -> Iterator[Shown]:
 )
 async def history_show(ctx: Context, input: ShowInput) -> OperationDetails:
     """Show everything of one operation: who, what, its approval, what it changed, what it printed, and what can be done."""
-    from computer_linker.audit.lookup import find_event, steps_of
+    from computer_linker.audit.history import find_event, steps_of
     from computer_linker.audit.replay import advice_on
     from computer_linker.audit.store import AuditStore
 

@@ -9,8 +9,7 @@ from computer_linker.errors import InvalidRequest
 from computer_linker.model.envelope import Call
 from computer_linker.operations.artifact.answer import KeptArtifact
 from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
-from computer_linker.service.proof_scopes import only_scope, scope_of_file
-from computer_linker.service.run_for_owner import run_for_owner
+from computer_linker.service.run_for_owner import only_scope, run_for_owner, scope_of_file
 
 
 class AttachInput(Model):

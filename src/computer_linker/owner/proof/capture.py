@@ -8,8 +8,7 @@ from pydantic import Field
 from computer_linker.model.envelope import Call
 from computer_linker.operations.artifact.answer import KeptArtifact
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, ScopeId, Shown, owner_operation
-from computer_linker.service.proof_scopes import only_scope
-from computer_linker.service.run_for_owner import run_for_owner
+from computer_linker.service.run_for_owner import only_scope, run_for_owner
 
 
 class CaptureInput(Model):

@@ -22,9 +22,8 @@ from computer_linker.registry.owner import (
     Shown,
     owner_operation,
 )
-from computer_linker.service.cautions import cautions
 from computer_linker.service.changing_config import change_config, first_config
-from computer_linker.service.scopes import pin_roots, policy_pair, warn_of_unasked
+from computer_linker.service.scopes import cautions, pin_roots, policy_pair, warn_of_unasked
 from computer_linker.service.setup import SetupChoices, checked_folder, computer_scope, folder_scope
 
 

@@ -24,11 +24,10 @@ from computer_linker.policy.engine import holds
 from computer_linker.providers.agents.changes import Takeback, summary_of
 from computer_linker.providers.agents.claude import Claude
 from computer_linker.providers.agents.codex import Codex
-from computer_linker.providers.agents.events import clip
 from computer_linker.providers.agents.launch import AgentLauncher
 from computer_linker.providers.agents.live import LiveTurn, background
-from computer_linker.providers.agents.order import Order, TurnView
-from computer_linker.providers.agents.program import NO_EVENTS, AgentProgram
+from computer_linker.providers.agents.order import Order, TurnView, prompt_for
+from computer_linker.providers.agents.program import NO_EVENTS, AgentProgram, clip
 from computer_linker.providers.agents.sessions import (
     DiffSummary,
     EventLog,
@@ -41,7 +40,6 @@ from computer_linker.providers.agents.sessions import (
     settled,
 )
 from computer_linker.providers.agents.shadow import Shadow, Snapshot
-from computer_linker.providers.agents.workflows import prompt_for
 from computer_linker.providers.git.run import Git
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.records import now

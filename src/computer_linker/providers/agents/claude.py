@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from computer_linker.providers.agents.events import MAX_OUTPUT, Event, Progress, changes_of, clip
-from computer_linker.providers.agents.program import Ask, Line, Problem, not_understood
+from computer_linker.providers.agents.program import (
+    MAX_OUTPUT,
+    Ask,
+    Event,
+    Line,
+    Problem,
+    Progress,
+    changes_of,
+    clip,
+    not_understood,
+)
 
 _PASSED = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN",

@@ -9,8 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.providers.agents.events import MAX_OUTPUT, Event, Progress, changes_of, clip
-from computer_linker.providers.agents.program import Ask, Line, Problem, not_understood
+from computer_linker.providers.agents.program import (
+    MAX_OUTPUT,
+    Ask,
+    Event,
+    Line,
+    Problem,
+    Progress,
+    changes_of,
+    clip,
+    not_understood,
+)
 from computer_linker.providers.processes.confinement import OwnPlace
 
 _PASSED = (

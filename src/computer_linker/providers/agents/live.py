@@ -8,8 +8,7 @@ from collections.abc import Callable
 import anyio
 
 from computer_linker.computer.facets.processes import Child, Ended, SignalName
-from computer_linker.providers.agents.events import Event, line_of, lines_of
-from computer_linker.providers.agents.program import Parser
+from computer_linker.providers.agents.program import Event, Parser, line_of, lines_of
 from computer_linker.providers.agents.sessions import EventLog
 from computer_linker.providers.processes.records import now
 from computer_linker.providers.processes.runner import stopped

@@ -18,8 +18,7 @@ from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.programs import find_program
-from computer_linker.providers.browser.answers import INSTALL
-from computer_linker.providers.browser.session import Command, Session
+from computer_linker.providers.browser.session import INSTALL, Command, Session
 from computer_linker.providers.processes.confinement import OwnPlace, ProgramAccess
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
 from computer_linker.providers.processes.runner import Runner

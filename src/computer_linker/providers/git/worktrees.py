@@ -7,7 +7,7 @@ from pathlib import Path
 from computer_linker.errors import AlreadyExists, LimitExceeded, NotFound, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import is_hidden_by
-from computer_linker.providers.git.refs import check_branch
+from computer_linker.providers.git.log import check_branch
 from computer_linker.providers.git.run import GitRun
 from computer_linker.providers.held import held
 from computer_linker.system import descriptor_path

@@ -4,14 +4,16 @@ As with git apply, a hunk without context after its change belongs at the file's
 without context before it belongs there; else an addition that was applied already would fit a second time.
 """
 
+import base64
+import binascii
+import time
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any, Literal
 
-from computer_linker.changes.difference import split_lines
-from computer_linker.errors import Conflict
+from computer_linker.changes.difference import TimedMatcher, TookTooLong, split_lines
+from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded
 from computer_linker.providers.patching.diff import FilePatch, Hunk
-from computer_linker.providers.patching.nearest import nearest
-from computer_linker.providers.patching.text import readable
 
 
 def apply_hunks(text: str, patch: FilePatch, shown: str, *, may_quote: bool = True) -> str:
@@ -150,3 +152,148 @@ def _missed(text: str, hunk: Hunk, number: int, shown: str, may_quote: bool) -> 
         hunk=number,
         **details,
     )
+
+
+# File bytes as text and back, whatever their encoding: bytes that are not UTF-8 become lone surrogates and return
+# unchanged.
+
+_ESCAPED = "surrogateescape"
+
+
+def as_text(data: bytes) -> str:
+    """The bytes as text that `as_bytes` turns back exactly."""
+    return data.decode("utf-8", _ESCAPED)
+
+
+def as_bytes(text: str) -> bytes:
+    """The bytes of a text that came from `as_text`, or of plain text."""
+    return text.encode("utf-8", _ESCAPED)
+
+
+def readable(text: str) -> str:
+    """The text with a replacement character for each byte that is not UTF-8, for an answer."""
+    return as_bytes(text).decode("utf-8", "replace")
+
+
+def given_text(text: str, encoding: Literal["utf8", "base64"], field: str) -> str:
+    """The text of a request. Raises InvalidRequest for bad base64 and for a lone surrogate: no client names a byte by one."""
+    try:
+        if encoding == "base64":
+            return as_text(base64.b64decode(text.encode("ascii"), validate=True))
+        text.encode("utf-8")
+    except binascii.Error:
+        raise InvalidRequest(f"`{field}` is not base64.", field=field) from None
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"`{field}` holds characters that no encoded text has.", field=field) from None
+    return text
+
+
+# The text nearest to one that was not found, and how they differ, character by character.
+
+_MAX_LINES = 20_000
+_MAX_WANTED = 200
+_MAX_SHOWN = 2_000
+_BUDGET_S = 0.25
+
+
+def nearest(text: str, wanted: str) -> dict[str, Any]:
+    """`nearest` (position and text) and `difference` (the differing pieces), or nothing when nothing is similar."""
+    lines = text.split("\n")[:_MAX_LINES]
+    sought = wanted.rstrip("\n").split("\n")[:_MAX_WANTED]
+    start = _best_start(lines, sought)
+    if start is None:
+        return {}
+    found = "\n".join(lines[start : start + len(sought)])
+    asked = "\n".join(sought)
+    return {
+        "nearest": {"line": start + 1, "endLine": start + len(sought), "text": found[:_MAX_SHOWN]},
+        "difference": _difference(asked[:_MAX_SHOWN], found[:_MAX_SHOWN]),
+    }
+
+
+def _best_start(lines: list[str], sought: list[str]) -> int | None:
+    """The first line of the most similar window, found by its most distinctive line within a time budget."""
+    offset = max(range(len(sought)), key=lambda number: len(sought[number].strip()))
+    telling = sought[offset].strip()
+    if not telling:
+        return None
+    deadline = time.monotonic() + _BUDGET_S
+    matcher = TimedMatcher(until=deadline)
+    matcher.set_seq2(telling[:400])
+    best, best_score = None, 0.5
+    for number, line in enumerate(lines):
+        if time.monotonic() > deadline:
+            break
+        matcher.set_seq1(line.strip()[:400])
+        if matcher.real_quick_ratio() <= best_score or matcher.quick_ratio() <= best_score:
+            continue
+        try:
+            score = matcher.ratio()
+        except TookTooLong:
+            break
+        if score > best_score and number - offset >= 0:
+            best, best_score = number - offset, score
+    return best
+
+
+def _difference(asked: str, found: str) -> list[dict[str, Any]]:
+    """Each difference: the requested and the actual text; none where computing it takes too long."""
+    pieces: list[dict[str, Any]] = []
+    try:
+        steps = TimedMatcher(asked, found, until=time.monotonic() + _BUDGET_S).get_opcodes()
+    except TookTooLong:
+        return []
+    for tag, start, end, other, other_end in steps:
+        if tag != "equal":
+            pieces.append({"at": start, "asked": asked[start:end], "found": found[other:other_end]})
+    return pieces[:50]
+
+
+# Literal edits: replace an exact text, once or everywhere.
+
+MAX_TEXT = 20_000_000
+"""The longest result of an edit: a short request with many replacements could otherwise grow without bound."""
+
+
+def apply_edit(
+    text: str, old: str, new: str, shown: str, *, replace_all: bool, may_quote: bool = True
+) -> tuple[str, int]:
+    """The new text and how often it was replaced. Both texts are literal; nothing in them is a pattern.
+
+    Raises Conflict when `old` is not there, or is there more than once and `replace_all` was not asked for, and
+    LimitExceeded when the new text would be too long.
+    """
+    if not old:
+        raise InvalidRequest("`oldText` must not be empty.", path=shown)
+    if old not in text and _is_crlf(text) and "\r" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
+    count = text.count(old)
+    if count == 0:
+        details = nearest(readable(text), old) if may_quote else {}
+        raise Conflict(
+            f"`oldText` is not in {shown}. Compare it with the nearest text.", path=shown, matches=0, **details
+        )
+    if count > 1 and not replace_all:
+        raise Conflict(
+            f"`oldText` is in {shown} {count} times. Give more of its surroundings, or use replaceAll.",
+            path=shown,
+            matches=count,
+            lines=_lines_of(text, old),
+        )
+    if len(text) + count * (len(new) - len(old)) > MAX_TEXT:
+        raise LimitExceeded(f"{shown} would be longer than {MAX_TEXT} characters.", path=shown, maxCharacters=MAX_TEXT)
+    return text.replace(old, new), count
+
+
+def _is_crlf(text: str) -> bool:
+    newlines = text.count("\n")
+    return newlines > 0 and newlines == text.count("\r\n")
+
+
+def _lines_of(text: str, old: str) -> list[int]:
+    lines: list[int] = []
+    at = text.find(old)
+    while at >= 0 and len(lines) < 10:
+        lines.append(text.count("\n", 0, at) + 1)
+        at = text.find(old, at + len(old))
+    return lines

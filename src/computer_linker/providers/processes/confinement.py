@@ -10,8 +10,8 @@ from computer_linker.computer.facets.files import Files
 from computer_linker.computer.facets.processes import ProcessLimits
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope, ScopePolicy
-from computer_linker.policy.meeting import could_meet_narrower
 from computer_linker.policy.paths import check_name
+from computer_linker.policy.writers import could_meet_narrower
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
 from computer_linker.system import descriptor_path
 

@@ -19,8 +19,7 @@ from computer_linker.policy.commands import (
     judge_command,
     judge_program,
 )
-from computer_linker.policy.engine import FolderAccess, folder_access
-from computer_linker.policy.process_rights import ProcessRights
+from computer_linker.policy.engine import FolderAccess, ProcessRights, folder_access
 from computer_linker.policy.programs import find_program
 from computer_linker.policy.writers import writers_of
 from computer_linker.providers.processes import environment

@@ -8,7 +8,7 @@ from typing import Self
 from computer_linker.computer.facets.processes import Child
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid
-from computer_linker.policy.process_rights import ProcessRights
+from computer_linker.policy.engine import ProcessRights
 from computer_linker.services import Services
 
 log = logging.getLogger(__name__)

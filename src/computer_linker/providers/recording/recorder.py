@@ -22,8 +22,7 @@ from computer_linker.model.geometry import Rect
 from computer_linker.model.ids import new_handle
 from computer_linker.policy.programs import find_program
 from computer_linker.policy.writers import writers_of
-from computer_linker.providers.recording.sheet import Sheet, needs_pillow
-from computer_linker.providers.recording.video import Video
+from computer_linker.providers.recording.video import Sheet, Video, needs_pillow
 from computer_linker.providers.shots import Shot, shoot
 from computer_linker.services import Services
 

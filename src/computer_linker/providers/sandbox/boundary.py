@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from computer_linker.computer.facets.processes import Child, InnerNetwork, KernelRules, ProcessLimits, Staging
 from computer_linker.model.paths import PathRules
-from computer_linker.policy.process_rights import ProcessRights
+from computer_linker.policy.engine import ProcessRights
 
 Kind = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 

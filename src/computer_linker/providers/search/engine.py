@@ -17,12 +17,9 @@ from typing import TypeVar
 import anyio
 
 from computer_linker.errors import Aborted, ExecutionFailed, InvalidRequest, ProviderUnavailable
-from computer_linker.providers.child import Child, ProcessGroup, Spec, in_process_group
-from computer_linker.providers.fences import fenced
+from computer_linker.providers.child import Child, ProcessGroup, Spec, fenced, in_process_group
 from computer_linker.providers.held import Held
 from computer_linker.providers.search import ripgrep
-from computer_linker.providers.search.globs import is_everything
-from computer_linker.providers.search.ignores import ignore_files_above
 from computer_linker.providers.search.query import (
     Breadth,
     NamePage,
@@ -31,12 +28,12 @@ from computer_linker.providers.search.query import (
     TextPage,
     TextQuery,
     Unreadable,
+    is_everything,
     position_of,
 )
-from computer_linker.providers.search.records import records
 from computer_linker.providers.search.ripgrep import Fallback
-from computer_linker.providers.search.text import Gathered, Gatherer
-from computer_linker.providers.search.visible import Visible, already_answered, real_path
+from computer_linker.providers.search.text import Gathered, Gatherer, records
+from computer_linker.providers.search.visible import Visible, already_answered, ignore_files_above, real_path
 from computer_linker.services import Services
 
 T = TypeVar("T")

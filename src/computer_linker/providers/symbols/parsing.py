@@ -5,8 +5,7 @@ import sys
 from dataclasses import dataclass
 
 from computer_linker.errors import Aborted
-from computer_linker.providers.child import ProcessGroup, Spec
-from computer_linker.providers.fences import fenced
+from computer_linker.providers.child import ProcessGroup, Spec, fenced
 from computer_linker.providers.symbols.extract import Symbol
 
 _MEMORY = 1 << 30

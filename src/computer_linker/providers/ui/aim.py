@@ -19,8 +19,7 @@ from computer_linker.providers.refs.store import References
 from computer_linker.providers.shots import is_excluded
 from computer_linker.providers.ui.presses import Presses
 from computer_linker.providers.ui.route import PERSONS_OWN, Route, is_out_of_reach
-from computer_linker.providers.ui.selector import Selector
-from computer_linker.providers.ui.view import pick_one
+from computer_linker.providers.ui.view import Selector, pick_one
 
 _FOCUS_S = 0.5
 _STEP_S = 0.01

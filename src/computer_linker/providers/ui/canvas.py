@@ -10,8 +10,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import LinkError
 from computer_linker.model.geometry import Rect
-from computer_linker.providers.ui.pixels import Tiles, changed_tiles, tiles_of, unconnected
-from computer_linker.providers.ui.restless import Restless
+from computer_linker.providers.ui.restless import Restless, Tiles, changed_tiles, tiles_of, unconnected
 
 _STILL_S = 0.4
 _FRAME_S = 0.017

@@ -10,7 +10,7 @@ from computer_linker.computer.text_entry import Check, EntryMethod, enter_text
 from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.providers.ui.aim import Aim, Aiming
-from computer_linker.providers.ui.fields import is_field
+from computer_linker.providers.ui.roles import is_field
 
 CELLS = frozenset({"table-cell"})
 _OPENS_S = 4.0

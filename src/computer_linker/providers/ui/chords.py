@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from computer_linker.computer.facets.keys import MODIFIERS, key_name
+from computer_linker.computer.facets.keyboard import MODIFIERS, key_name
 from computer_linker.errors import InvalidRequest, PermissionDenied
 
 _PRIMARY = frozenset({"cmd", "command", "primary", "mod"})

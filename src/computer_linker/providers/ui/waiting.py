@@ -16,8 +16,7 @@ from computer_linker.providers.refs.store import References
 from computer_linker.providers.shots import is_excluded
 from computer_linker.providers.ui.outline import Line, outline
 from computer_linker.providers.ui.route import Route, WindowRoute
-from computer_linker.providers.ui.selector import Selector, select
-from computer_linker.providers.ui.view import View, read_view
+from computer_linker.providers.ui.view import Selector, View, read_view, select
 
 _SLOW_POLL_S = 0.25
 _SELDOM = 8

@@ -4,22 +4,66 @@ A change is evidence when it belongs to the act: the element's own, or one of so
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.accessibility import Change, Changes, Element, ElementId
+from computer_linker.computer.facets.accessibility import Accessibility, Change, Changes, Element, ElementId
 from computer_linker.errors import ElementNotFound, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.model.geometry import Rect
 from computer_linker.providers.ui.canvas import Canvas
-from computer_linker.providers.ui.key_evidence import Evidence
 from computer_linker.providers.ui.presses import ENTRIES
 from computer_linker.providers.ui.restless import LATE_S, Key, Restless, key_of
-from computer_linker.providers.ui.roles import TEXTS
+from computer_linker.providers.ui.roles import TEXTS, is_field
+
+# What keys must change in the field that has the focus: its text, caret and selection, or which element has the
+# focus.
+
+_MAX_READ = 100_000
+_EDITING = frozenset("backspace delete space left right up down home end page_up page_down".split())
+
+Evidence = Callable[[], Awaitable[bool]]
+"""Whether the effect can be read now."""
+
+
+async def evidence_of(reader: Accessibility, one: Element, keys: Sequence[str]) -> Evidence | None:
+    """How the effect of these keys will be read in the focused element; None where it may show nowhere."""
+    if set(keys[:-1]) - {"shift"}:
+        return None
+    if keys[-1] == "tab":
+        return lambda: _lost_focus(reader, one)
+    if not is_field(one) or not (len(keys[-1]) == 1 or keys[-1] in _EDITING):
+        return None
+    before = await _held(reader, one)
+    if before is None:
+        return None
+
+    async def changed() -> bool:
+        # A field that cannot be read, because its application hangs, shows no effect.
+        now = await _held(reader, one)
+        return now is not None and now != before
+
+    return changed
+
+
+async def _held(reader: Accessibility, one: Element) -> tuple[str | None, int | None, tuple[int, int]] | None:
+    try:
+        text = None if one.is_password else await reader.text(one.id, max_chars=_MAX_READ)
+        return text, await reader.text_length(one.id), await reader.caret(one.id)
+    except LinkError:
+        return None
+
+
+async def _lost_focus(reader: Accessibility, one: Element) -> bool:
+    try:
+        return "focused" not in (await reader.element(one.id)).states
+    except LinkError:
+        return False
+
 
 SETTLE_S = 0.8
 """GTK 4 acts on an accessibility action about a quarter of a second late."""

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from computer_linker.computer.text_check import Expected, expect, read_back
-from computer_linker.computer.text_entry import enter_text
+from computer_linker.computer.text_entry import Expected, enter_text, expect, read_back
 from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.providers.ui.aim import Aim, Aiming
 from computer_linker.providers.ui.cells import CELLS, write_cell
-from computer_linker.providers.ui.fields import refuse_uncleared, refuse_unwritable
+from computer_linker.providers.ui.roles import refuse_uncleared, refuse_unwritable
 
 Method = Literal["set_text", "paste", "keys"]
 _NEVER_SET = frozenset({"chromium", "gecko"})

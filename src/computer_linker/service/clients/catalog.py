@@ -5,7 +5,6 @@ import platform
 from pathlib import Path
 from typing import Any, Literal
 
-from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import (
     NAME,
     TOKEN_VARIABLE,
@@ -18,7 +17,7 @@ from computer_linker.service.clients.form import (
     headers_of,
     plain_entry,
 )
-from computer_linker.service.clients.toml_tables import Toml
+from computer_linker.service.clients.jsonc import CannotEdit, Toml
 from computer_linker.transports.mcp.profiles import OBSERVING_TOOLS
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from computer_linker.service.clients.faults import CannotEdit
 from computer_linker.service.clients.form import Client, Rules, User
-from computer_linker.service.clients.jsonc import Jsonc
+from computer_linker.service.clients.jsonc import CannotEdit, Jsonc
 from computer_linker.system import sync
 
 _MAX_BYTES = 32 * 1024 * 1024

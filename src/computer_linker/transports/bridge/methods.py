@@ -1,6 +1,7 @@
 """The bridge's methods: each is a few dispatcher calls and the evidence of them."""
 
 import hashlib
+import os
 from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
@@ -9,18 +10,23 @@ from computer_linker import __version__
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.computer.base import Computer
+from computer_linker.computer.facets.files import Files
 from computer_linker.config.schema import Config
-from computer_linker.errors import ConfirmRequired, InvalidRequest
+from computer_linker.errors import ConfirmRequired, InvalidRequest, LinkError
 from computer_linker.model.envelope import Call
+from computer_linker.model.scope import Scope
 from computer_linker.policy.digest import canonical_request
+from computer_linker.policy.paths import rooted
+from computer_linker.providers.evidence.folder import hold
 from computer_linker.registry.validation import explain_validation
 from computer_linker.services import Services
 from computer_linker.transports.bridge import translate
 from computer_linker.transports.bridge.execution import Execution
-from computer_linker.transports.bridge.faults import BridgeFault, fault_of_envelope
+from computer_linker.transports.bridge.listener import Peer
 from computer_linker.transports.bridge.messages import (
     ACTS,
     Act,
+    BridgeFault,
     Click,
     Confirm,
     Find,
@@ -29,9 +35,8 @@ from computer_linker.transports.bridge.messages import (
     Observe,
     TypeText,
     WaitUntil,
+    fault_of_envelope,
 )
-from computer_linker.transports.bridge.peer import Peer
-from computer_linker.transports.bridge.workspace import workspace_root
 
 _KEPT = 10_000
 _PURPOSES = {"accessibility": "AX observe/find/action", "screen": "Screenshot capture"}
@@ -239,3 +244,53 @@ def _remember(kept: "OrderedDict[Any, str]", key: Any, value: str) -> None:
 
 def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+# The workspace named by a request, confined beneath WORKSPACE_ROOT by the kernel.
+
+
+def workspace_root(config: Config) -> str | None:
+    """The root of all workspaces: from the config, else from the service's environment."""
+    root = config.bridge.workspace_root or os.environ.get("WORKSPACE_ROOT")
+    return root if root and root.startswith("/") else None
+
+
+def open_workspace(config: Config, files: Files, given: str) -> int:
+    """Open the folder named by a request and return its descriptor; blocking.
+
+    The text of the path only selects a name beneath the root. Whether that name stays beneath it is decided by
+    the kernel while it opens it, so neither `..` nor a link leads out.
+    """
+    root = workspace_root(config)
+    if root is None:
+        raise BridgeFault(
+            "DESKTOP_HOST_NOT_READY",
+            "No workspace root is set. Set bridge.workspaceRoot in the config, or WORKSPACE_ROOT.",
+        )
+    name = _beneath(root, given)
+    if name is None:
+        raise _forbidden("workspacePath is not beneath WORKSPACE_ROOT.")
+    try:
+        path = rooted(Scope(id="bridge", type="folder", roots=[root]), name, config=config, for_writing=True)
+        return hold(lambda: files.open_folder(path))
+    except LinkError as error:
+        raise _forbidden(error.message) from error
+    except OSError as error:
+        raise _forbidden(f"The workspace cannot be opened ({error.strerror}).") from error
+
+
+def _beneath(root: str, given: str) -> str | None:
+    """The name beneath the root that an absolute path refers to; None when it is outside."""
+    if "\0" in given or ".." in given.split("/"):
+        return None
+    for start in (root, os.path.realpath(root)):
+        start = start.rstrip("/")
+        if given.rstrip("/") == start:
+            return ""
+        if given.startswith(start + "/"):
+            return given[len(start) + 1 :]
+    return None
+
+
+def _forbidden(message: str) -> BridgeFault:
+    return BridgeFault("DESKTOP_WORKSPACE_FORBIDDEN", message)

@@ -21,11 +21,12 @@ from computer_linker.registry.validation import explain_validation
 from computer_linker.services import Services
 from computer_linker.transports.bridge import MAX_LINE
 from computer_linker.transports.bridge.execution import Execution, start_evidence
-from computer_linker.transports.bridge.faults import BridgeFault, fault_of
+from computer_linker.transports.bridge.listener import Peer
 from computer_linker.transports.bridge.messages import (
     ACTS,
     BODIES,
     Abort,
+    BridgeFault,
     Click,
     Confirm,
     Find,
@@ -35,10 +36,9 @@ from computer_linker.transports.bridge.messages import (
     Observe,
     TypeText,
     WaitUntil,
+    fault_of,
 )
-from computer_linker.transports.bridge.methods import Methods
-from computer_linker.transports.bridge.peer import Peer
-from computer_linker.transports.bridge.workspace import open_workspace, workspace_root
+from computer_linker.transports.bridge.methods import Methods, open_workspace, workspace_root
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
-from computer_linker.registry.signature import fields_in
+from computer_linker.registry.schema import fields_in
 from computer_linker.transports.mcp.content import META_ENVELOPE, envelope_meta, fit, model_json, result_json
 from computer_linker.transports.mcp.profiles import Profile
 

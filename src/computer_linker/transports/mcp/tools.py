@@ -22,7 +22,7 @@ from computer_linker.registry.cli_options import fields_of, type_name
 from computer_linker.registry.context import Progress
 from computer_linker.registry.model_text import ModelText
 from computer_linker.registry.operation import Operation
-from computer_linker.registry.signature import call_form
+from computer_linker.registry.schema import call_form
 from computer_linker.registry.text import PLAIN, Text
 from computer_linker.services import Services
 from computer_linker.transports.mcp.dialog import KEY, answer_of

@@ -11,7 +11,7 @@ from typing import Self
 import anyio
 
 from computer_linker.computer.facets.processes import Child, Ended, PtySize, SignalName, Usage
-from computer_linker.computer.remote.process_wire import FED, RESUME_S, FarLaunch, OutputName, Spawned
+from computer_linker.computer.remote.methods import FED, RESUME_S, FarLaunch, OutputName, Spawned
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, LinkError, NotFound, ProcessNotFound
 from computer_linker.model.ids import new_handle
 from computer_linker.providers.processes.prepare import Preparation, Prepared

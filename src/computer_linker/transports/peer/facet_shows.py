@@ -7,14 +7,12 @@ from typing import Any
 from computer_linker.approvals.request import Preview
 from computer_linker.computer.facets.accessibility import ElementId
 from computer_linker.computer.facets.clipboard import Clip
-from computer_linker.computer.remote.methods import Method
-from computer_linker.computer.remote.process_wire import FarLaunch
+from computer_linker.computer.remote.methods import FarLaunch, Method
 from computer_linker.errors import InvalidRequest
 from computer_linker.operations.command.preview import about_command
 from computer_linker.operations.desktop.preview import about, show_window
 from computer_linker.policy.digest import digest_of_parts
-from computer_linker.providers.ui.apps_shown import seen_app, seen_start
-from computer_linker.providers.ui.shown import SeenElement, seen_at, seen_at_focus
+from computer_linker.providers.ui.shown import SeenElement, seen_app, seen_at, seen_at_focus, seen_start
 from computer_linker.registry.context import Context
 from computer_linker.registry.operation import Shows
 

@@ -13,7 +13,7 @@ import anyio
 from computer_linker.computer.facets.facts import Environment, InputSeen
 from computer_linker.computer.facets.processes import Process
 from computer_linker.errors import ProviderUnavailable, UnsupportedPlatform
-from computer_linker.model.titles import safe_title
+from computer_linker.model.geometry import safe_title
 from computer_linker.system.proc_files import read, stat_fields
 
 Session = Literal["x11", "wayland", "none"]

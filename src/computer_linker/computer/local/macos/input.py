@@ -6,9 +6,9 @@ from typing import Any
 
 from anyio import to_thread
 
-from computer_linker.computer.facets.keys import key_name
+from computer_linker.computer.facets.keyboard import key_name
 from computer_linker.computer.facets.pointer import Button, Modifier
-from computer_linker.computer.local.macos.grants import need_accessibility
+from computer_linker.computer.local.macos.windows import need_accessibility
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform
 from computer_linker.model.geometry import Point
 

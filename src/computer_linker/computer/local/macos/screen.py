@@ -6,8 +6,7 @@ from typing import Any
 from anyio import to_thread
 
 from computer_linker.computer.facets.screen import Pixmap
-from computer_linker.computer.local.macos.grants import need_screen_recording
-from computer_linker.computer.local.macos.windows import window_number, window_place
+from computer_linker.computer.local.macos.windows import need_screen_recording, window_number, window_place
 from computer_linker.errors import ExecutionFailed, InvalidRequest, UnsupportedPlatform
 from computer_linker.model.geometry import Display, Rect
 

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from computer_linker.computer.local.macos.grants import need_accessibility
 from computer_linker.computer.local.threaded_windows import Calls, ThreadedWindows
-from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
-from computer_linker.model.geometry import Rect, Window
-from computer_linker.model.titles import safe_title
+from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, OsPermissionRequired
+from computer_linker.model.geometry import Rect, Window, safe_title
 
 
 class MacWindows(ThreadedWindows):
@@ -114,3 +112,28 @@ def _close(window_id: str) -> bool:
     if error != 0 or Services.AXUIElementPerformAction(button, "AXPress") != 0:
         return False
     return all(window.id != window_id for window in _listed(with_popups=True))
+
+
+# The permissions macOS asks the person for, checked before use so that nothing fails silently.
+
+
+def need_screen_recording() -> None:
+    """Raise OsPermissionRequired unless the screen may be recorded."""
+    import Quartz
+
+    if not Quartz.CGPreflightScreenCaptureAccess():
+        raise OsPermissionRequired(
+            "Screen recording is not granted. Allow it in System Settings, Privacy & Security, then restart the service.",
+            grant="screen",
+        )
+
+
+def need_accessibility() -> None:
+    """Raise OsPermissionRequired unless input and windows may be controlled; macOS drops events silently."""
+    import ApplicationServices
+
+    if not ApplicationServices.AXIsProcessTrusted():
+        raise OsPermissionRequired(
+            "Control of the computer is not granted. Allow it in System Settings, Privacy & Security, Accessibility.",
+            grant="accessibility",
+        )

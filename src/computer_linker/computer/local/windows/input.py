@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from anyio import to_thread
 
-from computer_linker.computer.facets.keys import key_name
+from computer_linker.computer.facets.keyboard import key_name
 from computer_linker.computer.facets.pointer import Button, Modifier
 from computer_linker.computer.local.windows.api import Input, KeyInput, MouseInput, user32
 from computer_linker.errors import InvalidRequest, OsPermissionRequired, UnsupportedPlatform

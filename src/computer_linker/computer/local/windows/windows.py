@@ -10,8 +10,7 @@ from typing import Any
 from computer_linker.computer.local.threaded_windows import Calls, ThreadedWindows
 from computer_linker.computer.local.windows.api import callback, kernel32, user32
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound
-from computer_linker.model.geometry import Rect, Window, WindowState
-from computer_linker.model.titles import safe_title
+from computer_linker.model.geometry import Rect, Window, WindowState, safe_title
 
 _TOOL_WINDOW, _EXTENDED_STYLE = 0x80, -20
 _CLOSE, _RESTORE = 0x10, 9

@@ -14,7 +14,7 @@ from computer_linker.computer.local.linux.atspi.names import (
     VALUE,
     role_name,
 )
-from computer_linker.computer.local.linux.atspi.utf16 import unpadded
+from computer_linker.computer.local.linux.atspi.nodes import unpadded
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get
 
 _MAX_ACTIONS = 16

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
-from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, Extents, Placement, is_window_relative
 from computer_linker.computer.local.linux.atspi.names import ACCESSIBLE, COMPONENT, PROPERTIES, SELECTION, TEXT, VALUE
-from computer_linker.computer.local.linux.atspi.nodes import element_id
-from computer_linker.computer.local.linux.atspi.utf16 import unpadded
+from computer_linker.computer.local.linux.atspi.nodes import element_id, unpadded
+from computer_linker.computer.local.linux.atspi.places import AS_SAID, Extents, Placement, is_window_relative
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get
 
 MAX_VALUE = 500

@@ -14,8 +14,7 @@ from computer_linker.computer.facets.accessibility import (
     TreeLimits,
 )
 from computer_linker.computer.local.linux.atspi.acts import Acts
-from computer_linker.computer.local.linux.atspi.apps import Apps
-from computer_linker.computer.local.linux.atspi.bounds import AS_SAID, is_window_relative
+from computer_linker.computer.local.linux.atspi.apps import Apps, hidden_trees
 from computer_linker.computer.local.linux.atspi.details import (
     LongLists,
     correct_qt,
@@ -28,7 +27,6 @@ from computer_linker.computer.local.linux.atspi.details import (
 )
 from computer_linker.computer.local.linux.atspi.element_cache import Memory
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening
-from computer_linker.computer.local.linux.atspi.hints import hidden_trees
 from computer_linker.computer.local.linux.atspi.libreoffice import is_found_at, is_libreoffice, without_doubled_menus
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
@@ -41,10 +39,15 @@ from computer_linker.computer.local.linux.atspi.names import (
     state_bits,
     state_names,
 )
-from computer_linker.computer.local.linux.atspi.nodes import element_id, shown_name
-from computer_linker.computer.local.linux.atspi.places import Places
+from computer_linker.computer.local.linux.atspi.nodes import (
+    element_id,
+    from_utf16,
+    shown_name,
+    to_utf16,
+    uses_utf16_offsets,
+)
+from computer_linker.computer.local.linux.atspi.places import AS_SAID, Places, is_window_relative
 from computer_linker.computer.local.linux.atspi.reading import Reading
-from computer_linker.computer.local.linux.atspi.utf16 import from_utf16, to_utf16, uses_utf16_offsets
 from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get, silent
 from computer_linker.computer.subscription import Subscription
 from computer_linker.errors import ElementNotFound

@@ -8,11 +8,10 @@ from functools import partial
 
 import anyio
 
-from computer_linker.computer.facets.keys import MODIFIERS, character_keysym, key_name
+from computer_linker.computer.facets.keyboard import MODIFIERS, character_keysym, key_name
 from computer_linker.computer.local.linux.halting import check_halt
 from computer_linker.computer.local.linux.wayland import evdev
-from computer_linker.computer.local.linux.wayland.connection import Connection
-from computer_linker.computer.local.linux.wayland.seat import KEYBOARD, Seat
+from computer_linker.computer.local.linux.wayland.connection import KEYBOARD, Connection, Seat
 from computer_linker.computer.local.linux.wayland.wire import Wire
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform
 

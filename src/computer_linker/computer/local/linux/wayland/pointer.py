@@ -7,10 +7,9 @@ from itertools import pairwise
 
 from computer_linker.computer.facets.pointer import Button, Modifier
 from computer_linker.computer.local.linux.halting import check_halt
-from computer_linker.computer.local.linux.wayland.connection import Connection
+from computer_linker.computer.local.linux.wayland.connection import POINTER, Connection, Seat
 from computer_linker.computer.local.linux.wayland.keyboard import VirtualKeyboard
 from computer_linker.computer.local.linux.wayland.outputs import Outputs
-from computer_linker.computer.local.linux.wayland.seat import POINTER, Seat
 from computer_linker.computer.local.linux.wayland.wire import Wire
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform
 from computer_linker.model.geometry import Point

@@ -12,8 +12,7 @@ import anyio
 from anyio import to_thread
 
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, ProviderUnavailable
-from computer_linker.model.geometry import Point, Rect, Window, WindowState
-from computer_linker.model.titles import safe_title
+from computer_linker.model.geometry import Point, Rect, Window, WindowState, safe_title
 from computer_linker.system.linux import process_name
 
 _MAGIC = b"i3-ipc"

@@ -4,10 +4,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from computer_linker.computer.facets.keys import MODIFIERS, key_name
+from computer_linker.computer.facets.keyboard import MODIFIERS, key_name
 from computer_linker.computer.local.linux.x11.connection import Connection
-from computer_linker.computer.local.linux.x11.input import Fake
-from computer_linker.computer.local.linux.x11.layout import Layout, Stroke
+from computer_linker.computer.local.linux.x11.input import Fake, Layout, Stroke
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from computer_linker.computer.facets.pointer import Button, Modifier
 from computer_linker.computer.local.linux.x11.connection import Connection
-from computer_linker.computer.local.linux.x11.input import Fake
-from computer_linker.computer.local.linux.x11.layout import Layout
+from computer_linker.computer.local.linux.x11.input import Fake, Layout
 from computer_linker.computer.local.linux.x11.screen import root_area
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.geometry import Point

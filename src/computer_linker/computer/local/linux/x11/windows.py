@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.computer.local.linux.x11.connection import Connection
-from computer_linker.computer.local.linux.x11.properties import Properties
-from computer_linker.computer.local.linux.x11.window_list import describe, listed, managed_ids, stacked
+from computer_linker.computer.local.linux.x11.window_list import Properties, describe, listed, managed_ids, stacked
 from computer_linker.errors import ExecutionFailed, NotFound
 from computer_linker.model.geometry import Point, Rect, Window
 

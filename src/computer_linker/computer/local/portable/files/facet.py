@@ -33,8 +33,7 @@ from computer_linker.computer.local.portable.files.read import (
     key_of,
     survey,
 )
-from computer_linker.computer.local.portable.files.room import Room
-from computer_linker.computer.local.portable.files.stage import StagingArea
+from computer_linker.computer.local.portable.files.stage import Room, StagingArea
 from computer_linker.computer.local.portable.files.walk import list_folder, walk_tree
 from computer_linker.computer.local.portable.roots import HOLD, Roots
 from computer_linker.errors import Aborted, LimitExceeded

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from computer_linker.computer.facets.keys import key_name, keysym_of
+from computer_linker.computer.facets.keyboard import key_name, keysym_of
 from computer_linker.computer.facets.pointer import Button, Modifier
 from computer_linker.computer.local.linux.wayland.pointer import BUTTONS, LastPlace, steps
 from computer_linker.computer.local.linux.wayland.portal.layout import Layout

@@ -5,8 +5,8 @@ import os
 from functools import cache, lru_cache
 from typing import Any
 
-from computer_linker.computer.facets.keys import character_keysym
-from computer_linker.computer.local.linux.wayland.seat import Seat
+from computer_linker.computer.facets.keyboard import character_keysym
+from computer_linker.computer.local.linux.wayland.connection import Seat
 from computer_linker.computer.local.linux.wayland.wire import Event, Wire
 from computer_linker.errors import ProviderUnavailable
 

@@ -7,11 +7,10 @@ from typing import Literal, NamedTuple
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from computer_linker.computer.local.linux.wayland.connection import Connection
+from computer_linker.computer.local.linux.wayland.connection import KEYBOARD, POINTER, Connection, Seat
 from computer_linker.computer.local.linux.wayland.outputs import Output, Outputs
 from computer_linker.computer.local.linux.wayland.portal.layout import Layout, LayoutWatch
 from computer_linker.computer.local.linux.wayland.portal.remote import RemoteInput, Screen, SessionOpener, Stream, ended
-from computer_linker.computer.local.linux.wayland.seat import KEYBOARD, POINTER, Seat
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
 from computer_linker.model.geometry import Point
 
