@@ -52,8 +52,7 @@ TASKS = [
          [fs("read_text_file", "app.log", tail=20)], [fs("read_file", "app.log", offset=-20)], ["tail -20 app.log"]),
     Task("list a folder", [op("file.list", "src")], [fs("list_directory", "src")],
          [fs("list_directory", "src", depth=1)], ["ls src"]),
-    Task("look at a picture", [op("batch.run", input={"operations": [
-        {"op": "artifact.attach", "target": "logo.png"}, {"op": "artifact.read", "target": "$1.artifact.id"}]})],
+    Task("look at a picture", [op("file.read", "logo.png", options={"encoding": "image"})],
          [fs("read_media_file", "logo.png")], [fs("read_file", "logo.png")], ["file logo.png"]),
     Task("see the whole tree", [op("file.tree", ".")], [fs("directory_tree", "", excludePatterns=[".git"])],
          [fs("list_directory", "", depth=3)], ["find . -path ./.git -prune -o -print"]),

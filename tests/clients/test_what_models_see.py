@@ -106,7 +106,7 @@ def run(user: Path, command: list[str], **env: str) -> None:
 
 def without_chance(text: str) -> str:
     """The text with what differs from run to run replaced."""
-    text = re.sub(r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "OPERATION-ID", text)
+    text = re.sub(r"\b01[0-9A-HJKMNP-TV-Z]{24}\b|(?<=^undo: )[0-9A-HJKMNP-TV-Z]{7}$", "OPERATION-ID", text, flags=re.M)
     text = re.sub(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME", text)
     text = re.sub(r"(exit \d+), [\d.]+ s", r"\1, N s", text)
     text = re.sub(r"Wall time: [\d.]+ seconds", "Wall time: N seconds", text)

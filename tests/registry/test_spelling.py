@@ -74,6 +74,23 @@ async def test_the_history_has_what_ran(road: Road) -> None:
         ({"op": "file.read", "target": "notes.txt", "input": {"startLine": 2}}, {"options": {"startLine": 2}}),
         ({"op": "file.search", "query": "two"}, {"input": {"query": "two"}}),
         ({"op": "file.write", "target": "new.txt", "content": "x"}, {"input": {"content": "x"}}),
+        (
+            {"op": "file.read", "input": {"path": "notes.txt", "offset": 2, "limit": 1}},
+            {"target": "notes.txt", "options": {"startLine": 2, "lineCount": 1}},
+        ),
+        (
+            {"op": "file.read", "target": "notes.txt", "options": {"end_line": 2, "start_line": 2}},
+            {"options": {"startLine": 2, "lineCount": 1}},
+        ),
+        ({"op": "file.find", "input": {"name": "*.txt"}}, {"input": {"pattern": "*.txt"}}),
+        ({"op": "file.find", "target": "*.txt"}, {"input": {"pattern": "*.txt"}}),
+        ({"op": "file.read_many", "input": {"files": ["notes.txt"]}}, {"input": {"paths": ["notes.txt"]}}),
+        ({"op": "command.run", "target": "echo hi"}, {"input": {"command": "echo hi"}}),
+        ({"op": "command.run", "input": {"command": "echo", "args": ["hi"]}}, {"input": {"command": ["echo", "hi"]}}),
+        (
+            {"op": "command.run", "input": {"command": "echo hi", "timeout_ms": 5000}},
+            {"options": {"timeoutSeconds": 5}},
+        ),
     ],
 )
 async def test_a_misspelt_or_misplaced_field_is_refused_with_the_corrected_request(
@@ -122,3 +139,21 @@ async def test_what_could_mean_two_things_or_nothing_is_refused_and_nothing_happ
     assert envelope["error"]["code"] == "invalid_request" and "corrected" not in envelope["error"]["details"]
     assert sorted(path.name for path in road.root.iterdir()) == before
     assert any(one["errorCode"] == "invalid_request" for one in await events(road))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("file.edit", "file.patch"),
+        ("file.grep", "file.search"),
+        ("edit_file", "file.patch"),
+        ("file.raed", "file.read"),
+    ],
+)
+async def test_an_unknown_operation_names_the_one_that_is_meant_with_its_signature(
+    road: Road, name: str, meant: str
+) -> None:
+    error = (await send(road, op=name, target="notes.txt"))["error"]
+    assert error["code"] == "unknown_operation" and error["details"]["similar"][0] == meant
+    assert error["details"]["signature"].startswith(f"{meant}(")

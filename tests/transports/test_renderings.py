@@ -160,7 +160,8 @@ def test_the_list_of_tools_is_small_and_honest(service: Service) -> None:
             assert ("computer_observe" in hints) is (surface == "split")
             assert hints["computer_operation"]["destructiveHint"] and not hints["computer_operation"]["readOnlyHint"]
             assert all(hints[name]["readOnlyHint"] for name in hints if name != "computer_operation")
-            assert all(("outputSchema" in tool) <= (client == "some script") for tool in tools)
+            # A tool with one must always answer structured content, which large answers leave out.
+            assert all("outputSchema" not in tool for tool in tools)
     sizes = {
         tool["_meta"]["anthropic/maxResultSizeChars"]
         for tool in session(service, "claude-code").ask("tools/list")["tools"]
@@ -189,7 +190,7 @@ def test_the_shapes_of_everyday_answers(service: Service) -> None:
     assert output.startswith("exit 3, ") and "\nout\n" in output and output.endswith("err")
     written = made.text("file.write", "made.txt", input={"content": "x"})
     undo = written.splitlines()[-1]
-    assert undo.startswith("undo: ") and "sha256" not in written
+    assert undo.startswith("undo: ") and len(undo) == len("undo: ") + 7 and "sha256" not in written
     assert made.text("file.undo", input={"operationId": undo.removeprefix("undo: ")}).startswith("removed made.txt")
     assert not (service.root / "made.txt").exists()
 
@@ -262,3 +263,34 @@ def test_a_long_text_is_cut_at_whole_lines_within_bytes_and_lines() -> None:
 def test_an_error_s_text_repeats_nothing(details: dict[str, Any], shown: str) -> None:
     error = {"code": "permission_denied", "message": "It needs fs:write.", "retryable": False, "details": details}
     assert ModelText(Catalog({}, {})).of({"ok": False, "error": error}) == shown
+
+
+def test_a_failed_batch_shows_what_its_steps_gave(service: Service) -> None:
+    steps = [
+        {"op": "file.find", "input": {"pattern": "*.py"}},
+        {"op": "file.write", "target": "step.txt", "input": {"content": "x"}},
+        {"op": "file.read", "target": "missing.txt"},
+        {"op": "file.read", "target": "notes.txt"},
+    ]
+    made = session(service, "codex-mcp-client")
+    result = made.call(scope="app", op="batch.run", input={"operations": steps})
+    lines = result["content"][0]["text"].splitlines()
+    assert result["isError"] and lines[:3] == ["[1] file.find", "src/main.py", "[2] file.write"]
+    assert lines[-2:] == ["not_found: missing.txt does not exist.", "not_found: step 3 failed, 1 not run"]
+    undo = next(line for line in lines if line.startswith("undo: "))
+    made.text("file.undo", input={"operationId": undo.removeprefix("undo: ")})
+    assert not (service.root / "step.txt").exists()
+
+
+def test_the_whole_catalogue_is_sent_once(service: Service) -> None:
+    result = session(service, "some script").call("get_computer_info", include=["operations"])
+    answer = json.loads(result["content"][0]["text"])
+    assert "structuredContent" not in result and {"operations", "capabilities"} == answer.keys()
+    assert all(op["signature"].startswith(op["name"]) for op in answer["operations"])
+
+
+def test_the_history_shows_which_command_ran(service: Service) -> None:
+    made = session(service, "codex-mcp-client")
+    made.text("command.run", ".", input={"command": ["echo", "hello"]})
+    history = made.call("get_operation_history", view="last", limit=1)["content"][0]["text"]
+    assert " command.run echo hello ok by codex-mcp-client" in history

@@ -5,10 +5,8 @@ from typing import NamedTuple
 
 from computer_linker.model.event import NOT_SHOWN, WITHDRAWN
 from computer_linker.model.history import HistoryApproval, HistoryEvent
+from computer_linker.model.ids import short_id
 from computer_linker.policy.visible_text import client_label, principal_label
-
-SHORT = 7
-"""The last characters of an operation id; the first are the time, which neighbours share."""
 
 PHRASES = {
     "app.close": "closed the application", "app.focus": "focused the application", "app.list": "listed applications",
@@ -132,11 +130,6 @@ def described(event: HistoryEvent) -> Described:
     # A name that no scope has is kept as a digest: it may be any text of the caller.
     place = "(unknown)" if place.startswith("[") and event["errorCode"] == "unknown_scope" else place
     return Described(identity, who(event), place, what(event), outcome(event), took(event["durationMs"]))
-
-
-def short_id(operation_id: str) -> str:
-    """What a person types; `history show` and `undo` take it, a prefix and the whole."""
-    return operation_id[-SHORT:]
 
 
 def who(event: HistoryEvent) -> str:

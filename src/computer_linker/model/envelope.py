@@ -1,5 +1,6 @@
 """The stable outer shape of every request and every answer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
@@ -36,6 +37,14 @@ class Attachment:
 
     mime: str
     data: bytes
+
+
+class PreparedList(list[Any]):
+    """A list with its JSON beside it, built once for many answers. It must not be changed."""
+
+    def __init__(self, items: Iterable[Any], json: bytes) -> None:
+        super().__init__(items)
+        self.json = json
 
 
 @dataclass(slots=True)

@@ -29,6 +29,15 @@ def new_ulid() -> str:
     return _prefix + _PAIRS[value >> 10] + _PAIRS[value & 1023]
 
 
+SHORT = 7
+"""The last characters of an operation id; the first are the time, which neighbours share."""
+
+
+def short_id(operation_id: str) -> str:
+    """What a person or a model writes; `history show`, `undo` and `file.undo` take it."""
+    return operation_id[-SHORT:]
+
+
 def new_handle(prefix: str) -> str:
     """An unguessable handle such as `proc_…`; holding one is not authentication."""
     return f"{prefix}_{secrets.token_hex(12)}"

@@ -129,16 +129,16 @@ def judge_command(
 
 def judge_denied(policy: ScopePolicy, words: Words, program: Program | None, locate: Locate) -> None:
     """Raise PermissionDenied for a command that a denied rule fits, or could fit where a word cannot be read."""
-    rules = _rules(policy.denied_commands)
-    if not rules:
+    if not (rules := _rules(policy.denied_commands)):
         return
     for at, each in enumerate(every_start(words)):
         if at and isinstance(each[0], Unknown):
             continue
-        for rule in rules:
+        for entry, rule in zip(policy.denied_commands, rules, strict=True):
             if (why := _denial(rule, each, program if at == 0 else None, locate)) is not None:
                 raise PermissionDenied(
-                    f"This scope's policy denies {name_of(each[0]) or 'what cannot be read here'} with these arguments{why}.",
+                    f"This scope's policy denies {name_of(each[0]) or 'what cannot be read here'} with these arguments "
+                    f"(`{_pattern(entry)}`){why}. Only the owner can change that.",
                     rule="deniedCommands",
                 )
 
@@ -165,10 +165,9 @@ _OWN_PROGRAM = "computer-linker"
 def not_allowed(policy: ScopePolicy, words: Words, scope: str, *, boundary_holds: bool) -> PermissionDenied:
     """The refusal: what may run here, and the owner's command that would allow this."""
     name = name_of(words[0]) or "a program that cannot be read from the line"
-    listed = [entry if isinstance(entry, str) else entry.pattern for entry in policy.allowed_commands or []]
-    allowed = sorted({pattern.split()[0] for pattern in listed})
+    allowed = sorted({_pattern(entry).split()[0] for entry in policy.allowed_commands or []})
     may_run = (
-        f"Allowed here: {', '.join(allowed[:12])}{' …' if len(allowed) > 12 else ''}" if allowed else "None is listed"
+        f"Allowed here: {', '.join(allowed[:20])}{' …' if len(allowed) > 20 else ''}" if allowed else "None is listed"
     )
     if boundary_holds:
         may_run += ", and programs that only read (ls, cat, grep, find, head, sort, diff, jq, rg, sed -n …)"
@@ -288,7 +287,11 @@ def parse_rule(pattern: str) -> Rule:
 
 
 def _rules(entries: list[str | CommandRule]) -> list[Rule]:
-    return [parse_rule(entry if isinstance(entry, str) else entry.pattern) for entry in entries]
+    return [parse_rule(_pattern(entry)) for entry in entries]
+
+
+def _pattern(entry: str | CommandRule) -> str:
+    return entry if isinstance(entry, str) else entry.pattern
 
 
 def _allows(rule: Rule, words: Words, program: Program, locate: Locate, *, boundary_holds: bool) -> bool:
@@ -342,7 +345,7 @@ def _names(rule: Rule, words: Words, program: Program | None, locate: Locate) ->
 
 
 def _problems_of(entry: str | CommandRule) -> list[str]:
-    pattern = entry if isinstance(entry, str) else entry.pattern
+    pattern = _pattern(entry)
     try:
         rule = parse_rule(pattern)
     except InvalidRequest as error:

@@ -171,10 +171,12 @@ def check_types(op: Operation) -> None:
 
 
 def similar(name: str, known: Mapping[str, Operation]) -> list[str]:
-    """Up to three known names that resemble this one."""
+    """Up to three known names that resemble this one, those before them that other programs call so (`edit`, `grep`)."""
     import difflib
 
-    return difflib.get_close_matches(name[:80], known, n=3, cutoff=0.6)
+    words = [name, *reversed(re.split(r"[._]", name[:80]))]
+    meant = [OLDER[word].op for word in words if word in OLDER and OLDER[word].op in known]
+    return list(dict.fromkeys([*meant[:1], *difflib.get_close_matches(name[:80], known, n=3, cutoff=0.6)]))[:3]
 
 
 def needs_of(name: str) -> Needs | None:

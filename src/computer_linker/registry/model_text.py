@@ -5,6 +5,7 @@ from typing import Any
 from pydantic_core import to_json, to_jsonable_python
 
 from computer_linker.model.effect import Effect
+from computer_linker.model.ids import short_id
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.text import PLAIN, Text, render
@@ -18,6 +19,10 @@ _BESIDE_STEPS = Text(quiet=frozenset({"failed"}), empty="")
 """What a batch answers beside its steps; which of them failed is seen there."""
 
 
+_NOTHING = "none"
+"""What an observation shows that found nothing; `done` is for changes."""
+
+
 class ModelText:
     """Renders envelopes by the definitions of their operations."""
 
@@ -26,15 +31,20 @@ class ModelText:
 
     def of(self, envelope: dict[str, Any], target: Any = None, how: Text = PLAIN) -> str:
         """The text of an envelope, or of the answer of a tool that has none, by its `how`."""
+        if "ok" not in envelope:
+            # An introspection tool's answer: plain values already, and large ones among them.
+            return render(envelope, how)
         plain = to_jsonable_python(envelope, by_alias=True)
-        if plain.get("ok") is False:
-            return _failure(plain)
-        return self._success(plain, target) if "op" in plain and "data" in plain else render(plain, how)
+        if plain["ok"] is False:
+            return self._stopped(plain) if _is_batch(plain.get("data")) else _failure(plain)
+        return self._success(plain, target)
 
     def _success(self, envelope: dict[str, Any], target: Any) -> str:
-        op = self._catalog.by_name.get(str(envelope["op"]))
-        data = envelope["data"]
+        op = self._catalog.by_name.get(str(envelope.get("op")))
+        data = envelope.get("data")
         text = self._steps(data) if _is_batch(data) else render(data, op.text if op is not None else PLAIN, target)
+        if text == PLAIN.empty and op is not None and op.effect is Effect.OBSERVE:
+            text = _NOTHING
         lines = [text, *(f"warning: {warning}" for warning in envelope.get("warnings", ()))]
         effect = envelope.get("effect")
         # That a program's effect is not read back is the rule; of a click it is news.
@@ -42,8 +52,15 @@ class ModelText:
         if effect is not None and effect not in usual:
             lines.append(f"effect: {effect}")
         if effect is not None and op is not None and can_be_undone(op):
-            lines.append(f"undo: {envelope['operationId']}")
+            lines.append(f"undo: {short_id(envelope['operationId'])}")
         return "\n".join(lines)
+
+    def _stopped(self, envelope: dict[str, Any]) -> str:
+        """A batch with a failed step: what every step gave, the failure among them, then what did not run."""
+        error = envelope["error"]
+        details = error.get("details") or {}
+        not_run = f", {details['notRun']} not run" if details.get("notRun") else ""
+        return f"{self._success(envelope, None)}\n{error['code']}: step {details.get('step')} failed{not_run}"
 
     def _steps(self, data: dict[str, Any]) -> str:
         """The results of a batch, each under its number and name."""

@@ -1,7 +1,7 @@
 """JSON Schemas of an operation's target, input, options and result, derived from its annotations."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
@@ -109,9 +109,9 @@ def signature(op: Operation) -> str:
     return call_form(op) + (f" → {result}" if result else "")
 
 
-def call_form(op: Operation) -> str:
-    """The signature without the result."""
-    return f"{op.name}({', '.join(_parameters(op))})"
+def call_form(op: Operation, left_out: Collection[str] = ()) -> str:
+    """The signature without the result; `...` stands for fields that are left out."""
+    return f"{op.name}({', '.join(_parameters(op, left_out))})"
 
 
 def fields_in(hint: Any) -> dict[str, FieldInfo]:
@@ -138,25 +138,28 @@ def item_of(hint: Any) -> Any:
     return get_args(kind)[0] if get_origin(kind) is list and get_args(kind) else None
 
 
-def _parameters(op: Operation) -> list[str]:
+def _parameters(op: Operation, left_out: Collection[str]) -> list[str]:
     parts = []
     for name in ("target", "input", "options"):
         parameter = op.parameters.get(name)
         if parameter is None:
             continue
         optional = "?" if parameter.default is not inspect.Parameter.empty and name == "target" else ""
-        fields = [_field(field_name, field) for field_name, field in fields_in(op.hints[name]).items()]
+        known = fields_in(op.hints[name])
+        fields = [_field(each, field, left_out) for each, field in known.items() if each not in left_out]
+        fields += ["..."] if len(fields) < len(known) else []
         if name == "target" or fields:
             parts.append(f"{name}{optional}" if name == "target" else f"{name}{{{', '.join(fields)}}}")
     return parts
 
 
-def _field(name: str, field: FieldInfo) -> str:
+def _field(name: str, field: FieldInfo, left_out: Collection[str]) -> str:
     item = item_of(field.annotation)
     inner = fields_in(item if item is not None else field.annotation)
     shown = name + ("[" if item is not None else "")
     if inner:
-        shown += "{" + ", ".join(each + ("" if of.is_required() else "?") for each, of in inner.items()) + "}"
+        kept = {each: of for each, of in inner.items() if each not in left_out}
+        shown += "{" + ", ".join(each + ("" if of.is_required() else "?") for each, of in kept.items()) + "}"
     shown += "]" if item is not None else ""
     return shown if field.is_required() else f"{shown}?{_default(field)}"
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from computer_linker.model.ids import short_id
 from computer_linker.registry.text import Text, render, rows, table, tree, verbatim
 
 
@@ -18,7 +19,7 @@ def _page_head(data: dict[str, Any]) -> str:
     if data.get("truncated"):
         then = f"startLine {data['nextLine']}" if data.get("nextLine") else f"startByte {data.get('nextByte')}"
         parts.append(f"goes on: {then}")
-    return ", ".join(parts) + ":"
+    return ", ".join(parts) + (":" if data.get("content") else "")
 
 
 def _pages(files: Any) -> str:
@@ -74,12 +75,17 @@ def _letter(letter: str) -> str:
 
 
 def _stream_head(data: dict[str, Any]) -> str:
-    """The status, and what reading on needs; that nothing was dropped is the rule."""
-    names = ("exitCode", "cursor", "dropped", "waited", "waitsForInput")
-    facts = [f"{name}: {data[name]}" for name in names if data.get(name) not in (None, False, 0) or name == "cursor"]
-    if data.get("exitCode") == 0:
-        facts.insert(0, "exitCode: 0")
-    return ", ".join([str(data["status"]), *facts]).replace("True", "true")
+    """The status, and what reading on needs; that nothing was dropped, and that a wait ended as asked, is the rule."""
+    facts = [str(data["status"])]
+    if data.get("exitCode") is not None:
+        facts.append(f"exit {data['exitCode']}")
+    if data.get("waitsForInput"):
+        facts.append("waits for input")
+    if data.get("waited") == "time":
+        facts.append("what was waited for did not come in time")
+    if data.get("dropped"):
+        facts.append(f"dropped: {data['dropped']}")
+    return ", ".join([*facts, f"cursor: {data.get('nextCursor') or data['cursor']}"])
 
 
 def _commit_head(data: dict[str, Any]) -> str:
@@ -124,10 +130,10 @@ def _elements(nodes: Any) -> str:
 
 def _events(events: Any) -> str:
     return "\n".join(
-        f"{event['startedAt']} {event['op']} {event.get('target') or ''} "
+        f"{event['startedAt'][:19]} {event['op']} {event.get('commandPreview') or event.get('target') or ''} "
         + ("ok" if event.get("ok") else str(event.get("errorCode") or event.get("outcome") or "failed"))
         + f" by {event.get('client') or event.get('principal')}"
-        + (f" ({event['operationId']})" if event.get("effect") else "")
+        + (f" ({short_id(event['operationId'])})" if event.get("effect") else "")
         for event in events
     )
 
@@ -145,6 +151,7 @@ PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine"
 PAGES = Text({"files": _pages})
 OUTPUT = Text({"stdout": verbatim}, head=_output_head)
 STREAM = Text({"chunks": _stream}, head=_stream_head)
+SENT = Text({"output": verbatim}, head=_stream_head)
 STARTED = Text(quiet=frozenset({"commandPreview"}))
 COMMITTED = Text(head=_commit_head, quiet=frozenset({"files"}))
 ENTRIES = Text({"entries": _entries}, quiet=frozenset({"truncated"}), empty="an empty folder")

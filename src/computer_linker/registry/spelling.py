@@ -28,6 +28,16 @@ _SPELLINGS: dict[str, str] = {
     "head": "lineCount",
 }
 """Spellings of other servers, and ours. One that is a field of the operation itself keeps its own meaning."""
+_SUGGESTED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("offset", "start", "line"), ("startLine",)),
+    **dict.fromkeys(("limit", "count"), ("lineCount", "maxResults")),
+    **dict.fromkeys(("timeout", "timeout_seconds", "timeoutMs", "timeout_ms"), ("timeoutSeconds",)),
+    **dict.fromkeys(("name", "query"), ("pattern",)),
+    **dict.fromkeys(("files", "file_paths"), ("paths",)),
+    **dict.fromkeys(("end_line", "endLine", "end"), ("lineCount",)),
+    "args": ("command",),
+}
+"""Names that others use in several meanings: put into the corrected request, never taken as they are."""
 _OF_PROGRAMS = frozenset({"cwd", "workdir"})
 """The target is the working folder only of operations that run a program."""
 _MAX_CORRECTED = 1500
@@ -132,18 +142,47 @@ def _respell_items(op: Operation, parts: dict[str, Any]) -> list[str]:
 def _add_correction(error: InvalidRequest, op: Operation, call: Call, beside: dict[str, Any]) -> None:
     """Add to the error the request with misspelt and misplaced fields put right, where that request is valid."""
     parts = _parts(call)
-    known = {**_places(op), "target": "target"} if "target" in op.parameters else dict(_places(op))
-    for place, name, value in _unknown(op, parts, beside):
+    known = _places(op)
+    # Where lines end is said last: it needs where they begin.
+    for place, name, value in sorted(_unknown(op, parts, beside), key=lambda found: found[1].startswith("end")):
         if place is not None:
             del parts[place][name]
         close = difflib.get_close_matches(to_camel(name) if "_" in name else name, known, n=1, cutoff=0.75)
-        ours = name if name in known else _ours(op, name) or (close[0] if close else None)
-        if ours is None or not _put(op, parts, ours, value):
+        ours = name if name in known else _ours(op, name) or _suggested(known, name) or (close[0] if close else None)
+        if ours is None or not _put(op, parts, ours, _converted(parts, name, ours, value)):
             return
     _respell_items(op, parts)
+    _move_target(op, parts)
     corrected = {"scope": call.scope, "op": call.op, **{name: part for name, part in parts.items() if part}}
     if _parses(op, parts) and len(to_json(corrected)) <= _MAX_CORRECTED:
         error.details["corrected"] = corrected
+
+
+def _suggested(known: dict[str, Part], name: str) -> str | None:
+    return next((ours for ours in _SUGGESTED.get(name, ()) if ours in known), None)
+
+
+def _converted(parts: dict[str, Any], name: str, ours: str, value: Any) -> Any:
+    """The value in our unit: seconds, a number of lines, or one argv array."""
+    if type(value) is int and ours == "timeoutSeconds" and name.lower().endswith("ms"):
+        return max(1, value // 1000)
+    if type(value) is int and ours == "lineCount" and name.startswith("end"):
+        first = parts["options"].get("startLine")
+        return value - (first if type(first) is int else 1) + 1
+    if name == "args" and type(value) is list and type(parts["input"].get("command")) is str:
+        return [parts["input"].pop("command"), *value]
+    return value
+
+
+def _move_target(op: Operation, parts: dict[str, Any]) -> None:
+    """Put what was given as the target under the one input that is missing, as `*.py` of file.find or `ls` of command.run."""
+    if parts["target"] in (None, "") or "input" not in op.parameters or _parses(op, parts):
+        return
+    missing = [name for name, field in fields_in(op.hints["input"]).items() if field.is_required()]
+    if len(missing) == 1 and missing[0] not in parts["input"]:
+        moved = {**parts, "target": None, "input": {**parts["input"], missing[0]: parts["target"]}}
+        if _parses(op, moved):
+            parts.update(moved)
 
 
 def _unknown(op: Operation, parts: dict[str, Any], beside: dict[str, Any]) -> list[tuple[Part | None, str, Any]]:

@@ -3,16 +3,20 @@
 import asyncio
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Self
 
+from pydantic_core import to_json
+
 from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest
+from computer_linker.model.envelope import PreparedList
+from computer_linker.model.scope import Scope
 from computer_linker.registry.catalog import Catalog, similar
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.schema import parameter_schemas, result_schema, signature
-from computer_linker.service.programs import missing_programs, present_programs
+from computer_linker.service.programs import Tool, missing_programs, present_programs, tool_readiness
 from computer_linker.services import Services
 
 _PROGRAMS_KNOWN_S = 5.0
@@ -26,10 +30,13 @@ class Catalogue:
         self._catalog = catalog
         self._computer = computer
         self._described: dict[str, dict[str, Any]] = {}
+        self._lists: dict[tuple[str, ...], PreparedList] = {}
+        """The list that was asked for last, with its JSON."""
         self._signatures: dict[str, str] = {}
         self._found: list[str] = []
         self._missing: dict[str, str] = {}
         self._known_until = 0.0
+        self._tools: tuple[Sequence[Scope], float, dict[str, Tool]] | None = None
         self._absent: dict[str, str | None] = {}
         """Why each cannot be used, as long as the search for programs is trusted: some look for a package on the path."""
         self._is_loaded = False
@@ -51,13 +58,18 @@ class Catalogue:
             await asyncio.to_thread(len, self._catalog.operations)
             self._is_loaded = True
 
-    async def described(self, operations: Iterable[Operation]) -> list[dict[str, Any]]:
+    async def described(self, operations: Collection[Operation]) -> list[dict[str, Any]]:
         """What a client needs to know of each, so that it hardcodes nothing."""
         for op in operations:
             if op.name not in self._described:
                 self._described[op.name] = describe(op)
                 await asyncio.sleep(0)
-        return [self._described[op.name] for op in operations]
+        names = tuple(op.name for op in operations)
+        if names not in self._lists:
+            found = [self._described[name] for name in names]
+            self._lists.clear()
+            self._lists[names] = PreparedList(found, to_json(found))
+        return self._lists[names]
 
     def signature(self, op: Operation) -> str:
         """The operation's one-line signature."""
@@ -83,6 +95,14 @@ class Catalogue:
         """The programs that are here, by name alone: their paths and versions take longer to find."""
         self._look()
         return {name: {"available": True} for name in self._found}
+
+    async def tools(self, scopes: Sequence[Scope]) -> dict[str, Tool]:
+        """Every program with path and version, as a look some seconds ago found them: each look is hundreds of stats."""
+        known = self._tools
+        if known is None or known[0] is not scopes or time.monotonic() > known[1]:
+            found = await asyncio.to_thread(tool_readiness, scopes)
+            known = self._tools = (scopes, time.monotonic() + _PROGRAMS_KNOWN_S, found)
+        return known[2]
 
     def usable(self) -> list[Operation]:
         """The operations that this machine can run."""

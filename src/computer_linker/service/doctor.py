@@ -89,12 +89,7 @@ def diagnosis(
 
     `refusal` is why there is no config, `bound` the address that a running service listens on.
     """
-    findings = [*stops(home), *(_refused(home, refusal) if refusal is not None else ()), *_bound_wide(config, bound)]
-    if config is not None:
-        # Each problem of a refused file is named above already.
-        named = () if refusal is None else (REFUSED,)
-        findings += [found for found in _looked_at(config, home) if found.code not in named]
-        findings += [*_wide_rules(config), *(_still_in_force(config) if refusal is not None else ())]
+    findings = _findings(config, home, refusal, bound)
     tools = tool_readiness(config.scopes if config is not None else ())
     return Diagnosis(
         version=__version__,
@@ -105,6 +100,21 @@ def diagnosis(
         release_readiness=_release_readiness(config, findings, tools),
         next_actions=next_actions(findings),
     )
+
+
+def security_findings(config: Config, home: Path) -> list[Finding]:
+    """What of the diagnosis speaks against exposing this computer. Costs a few stats."""
+    return [finding for finding in _findings(config, home, None, None) if finding.code in _SECURITY]
+
+
+def _findings(config: Config | None, home: Path, refusal: ConfigInvalid | None, bound: str | None) -> list[Finding]:
+    findings = [*stops(home), *(_refused(home, refusal) if refusal is not None else ()), *_bound_wide(config, bound)]
+    if config is not None:
+        # Each problem of a refused file is named above already.
+        named = () if refusal is None else (REFUSED,)
+        findings += [found for found in _looked_at(config, home) if found.code not in named]
+        findings += [*_wide_rules(config), *(_still_in_force(config) if refusal is not None else ())]
+    return findings
 
 
 def status_of(config: Config, home: Path, *, serving_http: bool, bound: str | None = None) -> Status:

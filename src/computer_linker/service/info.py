@@ -15,7 +15,6 @@ from computer_linker.policy.engine import folder_access, missing_capabilities, s
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.fleet import FleetManager
-from computer_linker.service.programs import tool_readiness
 from computer_linker.service.screenshots import screenshot_readiness
 
 InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
@@ -63,7 +62,8 @@ async def brief_info(app: App, principal: Principal, local_url: str | None) -> d
     """What a client needs to begin: who answers, which scopes and operations, and nothing that is absent or a default."""
     config, catalogue = app.config, app.services.use(Catalogue)
     scopes = _seen(config, principal)
-    allowed = {name for scope in scopes for name in allowed_operations(app, scope, principal)}
+    shown = [_brief_scope(await _scope(app, scope, principal)) for scope in scopes]
+    allowed = {name for scope in shown for name in scope["allowedOperations"]}
     status = await _status_for(app, principal, local_url)
     return {
         "machineId": config.machine_id,
@@ -71,7 +71,7 @@ async def brief_info(app: App, principal: Principal, local_url: str | None) -> d
         "platform": {name: _platform()[name] for name in ("os", "arch")},
         "service": _given(_service(config, local_url)),
         "tools": catalogue.programs(),
-        "scopes": [_brief_scope(await _scope(app, scope, principal)) for scope in scopes],
+        "scopes": shown,
         "policy": {scope.id: _changed(scope.policy) for scope in scopes},
         "status": {name: status[name] for name in ("ready", "blockingReasons", "warnings")},
         "exposure": {
@@ -194,7 +194,7 @@ def _service(config: Config, local_url: str | None) -> dict[str, Any]:
 
 
 async def _tools(app: App) -> dict[str, Any]:
-    tools = await anyio.to_thread.run_sync(tool_readiness, app.config.scopes)
+    tools = await app.services.use(Catalogue).tools(app.config.scopes)
     found = {name: tool.to_wire() for name, tool in tools.items()}
     return found | {"screenshot": (await screenshot_readiness(app.computer)).to_wire()}
 

@@ -17,7 +17,7 @@ from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.client_setup import connection_profile
-from computer_linker.service.doctor import diagnosis
+from computer_linker.service.doctor import diagnosis, security_findings
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.info import InfoPart, computer_info
 from computer_linker.service.listeners import listeners
@@ -83,8 +83,8 @@ class ServiceIntrospection:
         if "exposure" in answer:
             exposure = answer["exposure"]
             exposure["listeners"] = [one.to_wire() for one in listeners(self._app.services)]
-            found = await to_thread.run_sync(diagnosis, self._app.config, self._app.home)
-            exposure["warnings"] = [finding.message for finding in found.security]
+            found = await to_thread.run_sync(security_findings, self._app.config, self._app.home)
+            exposure["warnings"] = [finding.message for finding in found]
             tunnels = self.tunnels or self._app.services.use(TunnelManager)
             exposure["tunnelTools"] = [one.name for one in tunnels.report().providers if one.available]
             if self.tunnels is not None:

@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 from computer_linker import system
 from computer_linker.computer.facets.files import Inverse
 from computer_linker.errors import ExecutionFailed, NotFound
+from computer_linker.model.ids import SHORT
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.services import Services
@@ -145,12 +146,16 @@ class UndoJournal:
         return Entry(self, Record(operation_id, scope_id, principal, op, []))
 
     def find(self, operation_id: str, scope_id: str, caller: Principal) -> Record:
-        """Find how to undo this operation; `last` is the caller's newest, and the one before it once that was taken back.
+        """Find how to undo this operation, by its id or the end of that; `last` is the caller's newest, then the one before.
 
         Raises NotFound, with the same message, when it is unknown, was evicted, or is another principal's.
         """
         known = self._records
         found = [known[operation_id]] if operation_id in known else []
+        if not found and len(operation_id) >= SHORT:
+            ending = operation_id.upper()
+            meant = [one for one in known.values() if one.operation_id.endswith(ending) and caller.owns(one.principal)]
+            found = meant if len(meant) == 1 else []
         if operation_id == LAST:
             # The owner's own, too: `last` must not select what a client just did.
             found = [record for record in self._newest() if record.principal == caller.id]

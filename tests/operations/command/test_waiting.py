@@ -188,3 +188,14 @@ async def test_a_transcript_keeps_what_was_typed(road: Road, tmp_path: Path) -> 
     await program.send("typed\n", waitFor="got")
     assert "typed" in str((await program.read())["chunks"])
     await program.stop()
+
+
+@pytest.mark.parametrize("pty", [True, False])
+async def test_what_is_waited_for_is_waited_for_without_a_time_too(road: Road, pty: bool) -> None:
+    program = await Program.start(road, "sh", "-c", "sleep 0.5; echo ready; read line; echo got $line", pty=pty)
+    assert (await program.read(waitFor="ready"))["waited"] == "text"
+    # Enter ends a line for a program on a pipe as well as for one on a terminal.
+    await program.send("word")
+    key = {"input": {"key": "enter"}, "options": {"untilEnd": True}}
+    done = await road.data("command.send", program.id, **key)
+    assert done["status"] == "exited" and "got word" in done["output"]

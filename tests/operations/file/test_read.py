@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from computer_linker.computer.facets.files import Window
 from computer_linker.computer.facets.lines import cut_text, fit_text, whole_characters, wire_size
 from computer_linker.computer.local.portable.files.read import Reader, survey
-from support.road import Road
+from support.road import LOCAL, Road
 
 pytestmark = pytest.mark.anyio
 
@@ -301,3 +301,28 @@ def test_the_wire_size_is_exactly_what_json_makes_of_it_twice(text: str, room: i
     twice = json.dumps(json.dumps(text, ensure_ascii=False)[1:-1], ensure_ascii=False)[1:-1]
     assert wire_size(text.encode()) == len(twice.encode())
     assert wire_size(fit_text(text.encode(), room)) <= room or len(fit_text(text.encode(), room)) <= 4
+
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+async def test_a_picture_is_shown_beside_the_answer(road: Road) -> None:
+    (road.root / "logo.png").write_bytes(PIXEL)
+    refused = (await road.call("file.read", "logo.png"))["error"]
+    assert refused["code"] == "invalid_request" and "`encoding` `image`" in refused["message"]
+    call = {"scope": "app", "op": "file.read", "target": "logo.png", "options": {"encoding": "image"}}
+    reply = await road.app.dispatcher.call_wire(call, LOCAL)
+    assert [(one.mime, one.data) for one in reply.attachments] == [("image/png", PIXEL)]
+    data = reply.envelope["data"]
+    assert (data.content, data.size, data.sha256) == ("", len(PIXEL), sha256(PIXEL).hexdigest())
+
+
+async def test_what_is_no_picture_or_too_large_a_one_is_not_shown(road: Road) -> None:
+    (road.root / "a.png").write_text("text\n")
+    (road.root / "large.png").write_bytes(PIXEL + bytes(5_000_000))
+    for name, code in (("a.png", "invalid_request"), ("large.png", "limit_exceeded")):
+        call = {"scope": "app", "op": "file.read", "target": name, "options": {"encoding": "image"}}
+        reply = await road.app.dispatcher.call_wire(call, LOCAL)
+        assert reply.envelope["error"]["code"] == code and reply.attachments == []

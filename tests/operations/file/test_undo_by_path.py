@@ -112,3 +112,20 @@ async def test_a_path_out_of_the_scope_is_refused(road: Road, tmp_path: Path) ->
     await write(road, "a", "kept")
     assert await road.code("file.undo", "../home") == "path_out_of_scope"
     assert (road.root / "a").exists()
+
+
+async def test_last_as_the_target_is_the_newest_change_unless_a_file_has_that_name(road: Road) -> None:
+    await write(road, "a", "one")
+    assert (await road.data("file.undo", "last"))["files"] == [{"path": "a", "action": "removed"}]
+    await write(road, "last", "one")
+    await write(road, "b", "beside")
+    assert (await road.data("file.undo", "last"))["files"] == [{"path": "last", "action": "removed"}]
+    assert (road.root / "b").exists()
+
+
+async def test_the_end_of_an_id_names_an_operation_of_one_s_own(road: Road) -> None:
+    mine, theirs = await write(road, "a", "one"), await write(road, "b", "two", principal=OTHER)
+    assert await road.code("file.undo", input={"operationId": theirs[-7:]}) == "not_found"
+    assert await road.code("file.undo", input={"operationId": mine[-6:]}) == "not_found"
+    await road.data("file.undo", input={"operationId": mine[-7:]})
+    assert not (road.root / "a").exists() and (road.root / "b").exists()

@@ -85,3 +85,14 @@ async def test_a_repository_without_hooks_commits_as_usual(road: Road) -> None:
     staged(road.root)
     envelope = await committed(road)
     assert envelope["ok"] and not envelope["data"]["hooks"]  # type: ignore[index]
+
+
+async def test_only_hooks_that_there_are_are_said_not_to_have_run(road: Road) -> None:
+    staged(road.root)
+    for number, warned in enumerate((False, True)):
+        (road.root / "a.txt").write_text(f"change {number}\n")
+        await road.data("git.stage", input={"paths": ["a.txt"]})
+        if warned:
+            hook(road.root, "pre-commit", "exit 1")
+        made = await road.call("git.commit", input={"message": f"change {number}"})
+        assert made["ok"] and ("The repository's hooks were not run." in made["warnings"]) is warned, made

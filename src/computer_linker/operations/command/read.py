@@ -14,6 +14,8 @@ from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.providers.processes.waiting import Until, WaitEnd, Waiting
 from computer_linker.registry import Context, Example, operation, shapes
 
+USUAL_WAIT_S = 10.0
+
 
 class WaitOptions(Model):
     """What to wait for. Whatever comes first ends the wait, and so does the end of the process."""
@@ -34,9 +36,20 @@ class ReadOptions(WaitOptions):
     cursor: Annotated[int, Field(ge=0, le=2**53, description="Where the last read ended; 0 is the beginning.")] = 0
     max_bytes: Annotated[int, Field(gt=0, le=1_000_000)] = 65_536
     wait_seconds: Annotated[
-        float, Field(ge=0, le=50, description="Wait at most this long; for new output, or for what is named here.")
+        float,
+        Field(
+            ge=0,
+            le=50,
+            description="Wait at most this long, for new output or for what is named here; left out beside that: 10.",
+        ),
     ] = 0
     stream: Literal["all", "stdout", "stderr"] = "all"
+
+    @property
+    def longest_wait(self) -> float:
+        """The seconds to wait: what was asked for, and some where only what to wait for was."""
+        is_chosen = "wait_seconds" in self.model_fields_set or self.until().is_any_output
+        return self.wait_seconds if is_chosen else USUAL_WAIT_S
 
 
 class ProcessOutput(Model):
@@ -86,8 +99,8 @@ async def output_of(ctx: Context, managed: Managed, options: ReadOptions) -> Pro
     if options.cursor > managed.ring.end:
         raise InvalidRequest("The cursor lies beyond the output there is.", field="cursor", end=managed.ring.end)
     waited = None
-    if options.wait_seconds:
-        waited = await ctx.use(Waiting).wait(managed, options.until(), options.cursor, options.wait_seconds)
+    if options.longest_wait:
+        waited = await ctx.use(Waiting).wait(managed, options.until(), options.cursor, options.longest_wait)
     limit = min(options.max_bytes, ctx.scope.policy.max_output_bytes)
     chunks, cursor, dropped = managed.ring.read(options.cursor, limit, options.stream)
     ctx.note(bytes=cursor - options.cursor)

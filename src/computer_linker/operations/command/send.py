@@ -9,10 +9,10 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.process_preview import show_typed
-from computer_linker.operations.command.read import WaitOptions
+from computer_linker.operations.command.read import USUAL_WAIT_S, WaitOptions
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.providers.processes.waiting import WaitEnd, Waiting
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Example, operation, shapes
 
 _KEYS = {
     "enter": b"\r", "return": b"\r", "tab": b"\t", "escape": b"\x1b", "esc": b"\x1b", "backspace": b"\x7f", "space": b" ",
@@ -40,7 +40,7 @@ class SendInput(Model):
 
 class SendOptions(WaitOptions):
     wait_seconds: Annotated[float, Field(ge=0, le=50, description="Wait at most this long for what is named here.")] = (
-        10
+        USUAL_WAIT_S
     )
 
 
@@ -65,6 +65,7 @@ class Sent(Model):
     boundary="scoped-metadata",
     shows=show_typed,
     aliases=("process.send",),
+    text=shapes.SENT,
     examples=[
         Example(
             "Answer a prompt and wait for the next one.",
@@ -80,6 +81,9 @@ async def command_send(ctx: Context, target: str, input: SendInput, options: Sen
     """
     managed = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id)
     data = _key_bytes(input.key) if input.key is not None else _typed(input.text or "")
+    if data == b"\r" and not managed.record.pty:
+        # What turns Enter into a line end is a terminal; a pipe has none.
+        data = b"\n"
     cursor = managed.ring.end
     managed.send(data)
     ctx.note(bytes=len(data))

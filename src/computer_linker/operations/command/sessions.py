@@ -75,10 +75,10 @@ async def events_since(ctx: Context, session: Session, options: ReadOptions) -> 
     if options.cursor > log.end:
         raise InvalidRequest("The cursor lies beyond the output there is.", field="cursor", end=log.end)
     waited: WaitEnd | None = None
-    if options.wait_seconds:
+    if options.longest_wait:
         waited = "end"
         if running is not None:
-            waited = await ctx.use(Waiting).wait(running.live, options.until(), options.cursor, options.wait_seconds)
+            waited = await ctx.use(Waiting).wait(running.live, options.until(), options.cursor, options.longest_wait)
             if not running.live.is_running:
                 await running.done.wait()
             session = running.session

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from computer_linker.artifacts.kinds import HEAD, media_type
 from computer_linker.computer.facets.files import Piece, Window
 from computer_linker.computer.facets.lines import MAX_REPLY, fit_bytes, fit_text, whole_characters
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, LimitExceeded
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -16,6 +17,8 @@ from computer_linker.operations.file.streaming import send_file
 from computer_linker.registry import Context, Example, operation, shapes
 
 MAX_BYTES = 8_000_000
+_MAX_IMAGE = 5_000_000
+"""The largest picture that is shown: models' interfaces take no larger ones."""
 Encoding = Literal["utf8", "base64"]
 
 
@@ -30,8 +33,11 @@ class ReadOptions(Model):
         int, Field(gt=0, description="Stop after this many bytes; at most 8,000,000, more is lowered to that.")
     ] = 65_536
     encoding: Annotated[
-        Encoding | Literal["stream"],
-        Field(description="`base64` for files that are not text; `stream` only between computers."),
+        Encoding | Literal["image", "stream"],
+        Field(
+            description="`image` shows a picture beside the answer, `base64` gives any file's bytes; `stream` only between "
+            "computers."
+        ),
     ] = "utf8"
 
 
@@ -61,13 +67,13 @@ async def file_read(ctx: Context, target: str, options: ReadOptions = ReadOption
 
     A page ends after a whole line where it can; `nextLine` says where to go on. A file that has other names (hard links) is
     read with a warning, because one of them may lie outside the scope. Bytes that are not UTF-8 are refused with
-    `invalid_request`: read such a file with `encoding` `base64`.
+    `invalid_request`: read such a file with `encoding` `base64`, and a picture with `image`, which sends it beside the answer.
     """
     path = ctx.path(target)
     if options.encoding == "stream":
         size = await send_file(ctx, path)
         return FileText(path=path.shown, content="", sha256=None, size=size, truncated=False)
-    result = await read_text(ctx, path, window_of(options))
+    result = await (_picture(ctx, path) if options.encoding == "image" else read_text(ctx, path, window_of(options)))
     ctx.note(size=result.size, sha256=result.sha256)
     return result
 
@@ -91,12 +97,30 @@ def window_of(options: ReadOptions) -> Window:
 
 async def read_text(ctx: Context, path: RootedPath, window: Window, room: int = MAX_REPLY - 98_304) -> FileText:
     """One file's window in wire form, cut to what fits `room` bytes of a reply."""
+    piece = await _piece(ctx, path, window)
+    return _base64(path, piece, window, room) if not window.is_text else _text(ctx, path, piece, window, room)
+
+
+async def _piece(ctx: Context, path: RootedPath, window: Window) -> Piece:
+    """The window's bytes, with what is to be known of the file as warnings."""
     piece = await ctx.computer.files.read(path, window)
     for warning in piece.warnings:
         ctx.warn(warning)
     if piece.links > 1:
         ctx.warn(f"{path.shown} is a hardlink: {piece.links} names lead to it, and some may lie outside the scope.")
-    return _base64(path, piece, window, room) if not window.is_text else _text(ctx, path, piece, window, room)
+    return piece
+
+
+async def _picture(ctx: Context, path: RootedPath) -> FileText:
+    """A whole PNG, JPEG, GIF or WebP file, beside an empty content."""
+    piece = await _piece(ctx, path, Window(_MAX_IMAGE, 0, None, None, None, False))
+    media = media_type(piece.content[:HEAD])
+    if not media.startswith("image/"):
+        raise InvalidRequest(f"{path.shown} is no PNG, JPEG, GIF or WebP picture.", path=path.shown)
+    if piece.next_byte is not None:
+        raise LimitExceeded(f"{path.shown} is larger than {_MAX_IMAGE} bytes.", path=path.shown, maxBytes=_MAX_IMAGE)
+    ctx.attach(media, piece.content)
+    return FileText(path=path.shown, content="", sha256=piece.sha256, size=piece.size, truncated=False)
 
 
 def _base64(path: RootedPath, piece: Piece, window: Window, room: int) -> FileText:
@@ -147,9 +171,11 @@ def _decoded(ctx: Context, path: RootedPath, content: bytes, *, begins_inside: b
     try:
         text = whole.decode("utf-8")
     except UnicodeDecodeError:
+        encoding = "image" if media_type(content[:HEAD]).startswith("image/") else "base64"
+        kind = "a picture" if encoding == "image" else f"not UTF-8 text ({fault.reason})"
         raise InvalidRequest(
-            f"{path.shown} is not UTF-8 text ({fault.reason}); read it with `encoding` `base64`.",
-            path=path.shown, field="options.encoding", encoding="base64",
+            f"{path.shown} is {kind}; read it with `encoding` `{encoding}`.",
+            path=path.shown, field="options.encoding", encoding=encoding,
         ) from None  # fmt: skip
     ctx.warn(f"This part of {path.shown} begins or ends inside a character; use encoding base64 for its exact bytes.")
     return "\ufffd" * (len(inner) < len(content)) + text + "\ufffd" * (len(whole) < len(inner))

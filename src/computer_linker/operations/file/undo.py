@@ -19,7 +19,9 @@ from computer_linker.undo.steps import changes_of
 class UndoInput(Model):
     operation_id: Annotated[
         str | None,
-        Field(min_length=1, max_length=64, description="Of the operation to take back; `last` is your newest."),
+        Field(
+            min_length=1, max_length=64, description="Of the operation to take back, or its end; `last` is your newest."
+        ),
     ] = None
     last: Annotated[bool, Field(description="Take back your newest change in this scope.")] = False
 
@@ -94,7 +96,13 @@ def _chosen(ctx: Context, journal: UndoJournal, target: str | None, input: UndoI
         return journal.find(named or LAST, ctx.scope.id, ctx.principal)
     path = ctx.path(target)
     if named is None:
-        return journal.find_change_of(path, ctx.scope.id, ctx.principal)
+        try:
+            return journal.find_change_of(path, ctx.scope.id, ctx.principal)
+        except NotFound:
+            if target != LAST:
+                raise
+            # No file of that name was changed: it can only mean the newest change.
+            return journal.find(LAST, ctx.scope.id, ctx.principal)
     record = journal.find(named, ctx.scope.id, ctx.principal)
     if not record.concerns(path):
         raise NotFound(f"This operation did not change {path.shown}.", path=path.shown)

@@ -18,7 +18,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.git.preview import show_staged
-from computer_linker.providers.git.commits import Committed, Hooks, commit, draft, find_hooks
+from computer_linker.providers.git.commits import Committed, Hooks, commit, draft, find_hooks, may_have_hooks
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
 from computer_linker.providers.sandbox.sandbox import Sandbox
@@ -69,13 +69,13 @@ async def git_commit(
         await _run_hook(ctx, hooks, "commit-msg", hooks.message)
     # Also after the hooks, which may run long: what is committed must be what a person was shown.
     await ctx.durable_intent()
-    made = await ctx.use(Git).within(folder, lambda run: commit(run, input.message))
+    made, has_hooks = await ctx.use(Git).within(folder, lambda run: (commit(run, input.message), may_have_hooks(run)))
     # Reported before the last hook runs: the commit stands whatever that hook does.
     ctx.effect = "confirmed" if made.is_confirmed else "partial"
     ctx.note(files=len(made.paths), hash=made.hash)
     if hooks is not None:
         await _run_last_hook(ctx, hooks)
-    _warn(ctx, made, hooks)
+    _warn(ctx, made, left_out_hooks=hooks is None and has_hooks)
     return CommitMade(hash=made.hash, files=made.paths, hooks=hooks is not None and bool(hooks.paths))
 
 
@@ -123,10 +123,10 @@ def _failure(name: str, error: dict[str, Any]) -> LinkError:
     return wire_codes()[error["code"]](f"The repository's {name} hook could not be run: {error['message']}", hook=name)
 
 
-def _warn(ctx: Context, made: Committed, hooks: Hooks | None) -> None:
+def _warn(ctx: Context, made: Committed, *, left_out_hooks: bool) -> None:
     if made.invented_author:
         ctx.warn("Git knows no name or address for you here, so the account's name was used.")
     if made.hidden:
         ctx.warn(f"The commit has {made.hidden} files that this scope does not show.")
-    if hooks is None:
+    if left_out_hooks:
         ctx.warn("The repository's hooks were not run.")

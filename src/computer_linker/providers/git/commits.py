@@ -146,6 +146,23 @@ class Hooks:
 def find_hooks(run: GitRun, message: str) -> Hooks:
     """The hooks of a repository whose git folder and hooks lie in the scope; writes the message file for them."""
     repository = run.repository
+    found = _programs(run)
+    _write_message(repository.git, message)
+    named = RootedPath(repository.place.root, repository.above, repository.place.rules, repository.place.prefix)
+    return Hooks(named.shown, found, f"{repository.git_dir}/{_MESSAGE}")
+
+
+def may_have_hooks(run: GitRun) -> bool:
+    """False for a repository without commit hooks; True also where they lie outside the scope."""
+    try:
+        return bool(_programs(run))
+    except PathOutOfScope:
+        return True
+
+
+def _programs(run: GitRun) -> dict[str, str]:
+    """The hooks by name, as paths from the top of the work tree. Raises PathOutOfScope for a folder outside the scope."""
+    repository = run.repository
     if repository.is_part:
         raise PathOutOfScope("The repository's hooks lie outside this scope, so they cannot be run.")
     folder = _folder(run)
@@ -160,9 +177,7 @@ def find_hooks(run: GitRun, message: str) -> Hooks:
     except LinkError as error:
         if error.code != "not_found":
             raise PathOutOfScope("The repository's hooks lie outside this scope, so they cannot be run.") from error
-    _write_message(repository.git, message)
-    named = RootedPath(repository.place.root, repository.above, repository.place.rules, repository.place.prefix)
-    return Hooks(named.shown, found, f"{repository.git_dir}/{_MESSAGE}")
+    return found
 
 
 def _folder(run: GitRun) -> RootedPath:

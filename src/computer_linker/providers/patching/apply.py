@@ -270,9 +270,8 @@ def apply_edit(
     count = text.count(old)
     if count == 0:
         details = nearest(readable(text), old) if may_quote else {}
-        raise Conflict(
-            f"`oldText` is not in {shown}. Compare it with the nearest text.", path=shown, matches=0, **details
-        )
+        todo = "Compare it with the nearest text." if details else "Read the file again."
+        raise Conflict(f"`oldText` is not in {shown}. {todo}", path=shown, matches=0, **details)
     if count > 1 and not replace_all:
         raise Conflict(
             f"`oldText` is in {shown} {count} times. Give more of its surroundings, or use replaceAll.",

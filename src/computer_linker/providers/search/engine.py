@@ -259,8 +259,10 @@ def _check(child: Child, group: ProcessGroup) -> None:
     if code in _ABORTED or _OUT_OF_MEMORY in err:
         raise Unreadable
     if code == 2:
-        field = "glob" if b"parsing glob" in err else "query"
-        raise InvalidRequest(f"The search pattern cannot be used: {_reason(err)}", field=field)
+        if b"parsing glob" in err:
+            raise InvalidRequest(f"The search pattern cannot be used: {_reason(err)}", field="glob")
+        literally = "Set options.fixedStrings to true to search for the text as it is."
+        raise InvalidRequest(f"The query is no regular expression: {_reason(err)}. {literally}", field="query")
     raise ExecutionFailed("The search program ended unexpectedly.", exitCode=code)
 
 

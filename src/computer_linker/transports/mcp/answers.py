@@ -25,7 +25,7 @@ def rendered(
     """The members of the result, and its `_meta`."""
     cut = _cut(negotiated.profile, reply)
     if negotiated.render == "json":
-        members = result_json(reply, always_structured=call.name in tools.always_structured)
+        members = result_json(reply)
         # A program reads all of it; a known client that chose JSON for its model will cut, and its host can see that here.
         will_cut = cut is not None and len(members) > cut
         return members, {META_ENVELOPE: {**envelope_meta(reply.envelope), "truncated": True}} if will_cut else {}

@@ -11,16 +11,16 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from computer_linker.model.envelope import Attachment, Reply, failure_of
+from computer_linker.model.envelope import Attachment, PreparedList, Reply, failure_of
 
 META_ENVELOPE = "computer-linker/envelope"
 STRUCTURED_LIMIT = 64 * 1024
 REPLY_LIMIT = 8 * 1024 * 1024
 
 
-def result_json(reply: Reply, *, always_structured: bool = False) -> bytes:
+def result_json(reply: Reply) -> bytes:
     """The members of a CallToolResult, without the surrounding braces."""
-    body = to_json(reply.envelope, by_alias=True)
+    body = _body(reply.envelope)
     failed = b"false" if reply.envelope.get("ok", True) else b"true"
     text = to_json(body.decode())
     if len(text) > REPLY_LIMIT:
@@ -28,11 +28,21 @@ def result_json(reply: Reply, *, always_structured: bool = False) -> bytes:
     parts = [b'"content":[{"type":"text","text":', text, b"}"]
     parts += [_image(attachment) for attachment in reply.attachments]
     parts.append(b"]")
-    if always_structured or (not reply.attachments and len(body) <= STRUCTURED_LIMIT):
+    if not reply.attachments and len(body) <= STRUCTURED_LIMIT:
         parts += [b',"structuredContent":', body]
     parts += [b',"isError":', failed]
     whole = b"".join(parts)
     return whole if len(whole) <= REPLY_LIMIT else result_json(_too_large(reply))
+
+
+def _body(envelope: dict[str, Any]) -> bytes:
+    """The envelope as JSON; a list that has its JSON already is not serialized again."""
+    ready = [(name, value.json) for name, value in envelope.items() if type(value) is PreparedList]
+    if not ready:
+        return to_json(envelope, by_alias=True)
+    rest = to_json({name: value for name, value in envelope.items() if type(value) is not PreparedList}, by_alias=True)
+    begun = rest[:-1] + (b"," if len(rest) > 2 else b"")
+    return begun + b",".join(b"%b:%b" % (to_json(name), body) for name, body in ready) + b"}"
 
 
 def model_json(reply: Reply, text: bytes) -> bytes:

@@ -74,7 +74,7 @@ class EarlyAnswers(Opening):
         if asks and meta.get(META_RENDER) in _RENDERS:
             self._render = meta[META_RENDER]
         self._shown = self._render if self._render in _RENDERS else render
-        self._chosen = None if asks else f"{self._surface} {self._render or render}{size}"
+        self._chosen = None if asks else f"{self._surface}{size}"
 
     def initialized(self, version: str) -> bytes:
         found: str = self._prepared["initialize"][version]

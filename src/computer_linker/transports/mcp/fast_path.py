@@ -196,7 +196,7 @@ class FastPath(Opening):
 
     def listed(self, known: Negotiated) -> bytes:
         """The tools of this connection, as JSON."""
-        return self.tools_for(known).listing(known.render, known.profile)
+        return self.tools_for(known).listing(known.profile)
 
     def modern_tail(self) -> bytes:
         return _LISTED_FOR_AN_HOUR + _MODERN_TAIL

@@ -10,11 +10,10 @@ import computer_linker
 from computer_linker.transports.mcp.early import FILE_NAME
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.handshake import HANDSHAKE_VERSIONS
-from computer_linker.transports.mcp.profiles import PROFILES, UNKNOWN, Profile, Render
+from computer_linker.transports.mcp.profiles import PROFILES, UNKNOWN, Profile
 
 _SURFACES = ("default", "split")
 """The surfaces whose lists are short; a client with another one waits for the service."""
-_RENDERS: tuple[Render, ...] = ("json", "model")
 
 
 def is_current(home: Path) -> bool:
@@ -34,9 +33,8 @@ def stamp() -> str:
 def prepared(fast_path: FastPath) -> bytes:
     """The answers by protocol version, surface and what a client's profile changes in them."""
     lists = {
-        f"{surface} {render}{_size(profile)}": fast_path.tools.on(surface).listing(render, profile).decode()
+        f"{surface}{_size(profile)}": fast_path.tools.on(surface).listing(profile).decode()
         for surface in _SURFACES
-        for render in _RENDERS
         for profile in (*PROFILES, UNKNOWN)
     }
     rows = [(name, profile.render, _size(profile)) for profile in PROFILES for name in profile.names]

@@ -6,13 +6,13 @@ from computer_linker.model.history import VIEWS
 from computer_linker.registry.operation import Operation
 
 _TARGET = {
-    "description": "A path, a process, display or window id, or for desktop acts a reference, selector or point.",
+    "description": "A path, an id, or for desktop acts a reference, selector or point.",
     # Several types by anyOf: some clients do not support a list of types.
     "anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}],
 }
 _CONFIRM = {
     "type": "object",
-    "description": "The token of confirm.issue, once a person has approved it.",
+    "description": "Of confirm.issue, once approved.",
     "properties": {"token": {"type": "string"}},
     "required": ["token"],
     "additionalProperties": False,
@@ -25,55 +25,27 @@ INFO_INPUT: dict[str, Any] = {
         "include": {
             "type": "array",
             "items": {"type": "string", "enum": INFO_PARTS},
-            "description": "These parts in full. Left out: a short form of all, and a signature of each operation.",
+            "description": "These parts in full. Left out: a short form of all.",
         },
         "operations": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "Schemas and an example of these, such as file.patch or git.*",
+            "description": "Schemas and an example of these, as file.patch or git.*",
         },
     },
     "additionalProperties": False,
-}
-INFO_OUTPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "machineId": {"type": "string"},
-        "machineName": {"type": "string"},
-        "platform": {"type": "object"},
-        "service": {"type": "object"},
-        "tools": {"type": "object"},
-        "scopes": {"type": "array", "items": {"type": "object"}},
-        "policy": {"type": "object"},
-        "status": {"type": "object"},
-        "operations": {"type": "array", "items": {"type": "object"}},
-        "signatures": {"type": "object"},
-        "capabilities": {"type": "object"},
-        "exposure": {"type": "object"},
-    },
 }
 HISTORY_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "scope": {
-            "type": "string",
-            "description": "Only this scope. Left out: every scope whose history you may read.",
-        },
+        "scope": {"type": "string"},
         "view": {"type": "string", "enum": list(VIEWS)},
         "limit": {"type": "integer", "minimum": 1, "maximum": 500},
-        "query": {"type": "string", "description": "Words, or terms such as op:file.write ok:false since:2026-01-31."},
-        "cursor": {"type": "string", "description": "`nextCursor` of the page before."},
+        "query": {"type": "string", "description": "Words, or terms as op:file.write ok:false since:2026-01-31"},
+        "cursor": {"type": "string"},
     },
     "required": ["view"],
     "additionalProperties": False,
-}
-HISTORY_OUTPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "view": {"type": "string"},
-        "events": {"type": "array", "items": {"type": "object"}},
-        "nextCursor": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-    },
 }
 
 
@@ -83,7 +55,7 @@ def operation_input() -> dict[str, Any]:
         "type": "object",
         "properties": {
             "scope": {"type": "string", "description": "A scope id of get_computer_info."},
-            "op": {"type": "string", "description": "Such as file.read."},
+            "op": {"type": "string"},
             "target": _TARGET,
             "input": {"type": "object"},
             "options": {"type": "object"},

@@ -27,12 +27,10 @@ from computer_linker.registry.text import PLAIN, Text
 from computer_linker.services import Services
 from computer_linker.transports.mcp.dialog import KEY, answer_of
 from computer_linker.transports.mcp.list_changes import ListChanges
-from computer_linker.transports.mcp.profiles import Profile, Render
+from computer_linker.transports.mcp.profiles import Profile
 from computer_linker.transports.mcp.schemas import (
     HISTORY_INPUT,
-    HISTORY_OUTPUT,
     INFO_INPUT,
-    INFO_OUTPUT,
     expanded_input,
     observe_input,
     operation_input,
@@ -66,15 +64,13 @@ class Tools:
         self._introspection = introspection
         self.surface = surface or _requested_surface()
         self._others: dict[str, Tools] = {self.surface: self}
-        self._listings: dict[tuple[Render, str], bytes] = {}
+        self._listings: dict[str, bytes] = {}
         self._model_text = ModelText(dispatcher.catalog)
         self._texts: dict[str, Text] = {}
         self._operations: dict[str, str] = {}
         """The operation of each tool that runs only one."""
         self._defined: list[dict[str, Any]] = []
         self._run: dict[str, Run] = {}
-        self.always_structured: set[str] = set()
-        """Tools with an output schema: clients refuse their results without structured content."""
         self._build()
 
     async def opened(self, who: Principal, protocol: str) -> None:
@@ -107,12 +103,11 @@ class Tools:
         """The definitions; a description that names operations is made here, for it imports them."""
         return [{name: part() if callable(part) else part for name, part in tool.items()} for tool in self._defined]
 
-    def listing(self, render: Render, profile: Profile) -> bytes:
-        """The list of tools as JSON: with output schemas only where results have structured content."""
-        key = (render, profile.title)
-        if key not in self._listings:
-            self._listings[key] = to_json([_listed(tool, render, profile) for tool in self.listed])
-        return self._listings[key]
+    def listing(self, profile: Profile) -> bytes:
+        """The list of tools as JSON. None has an output schema: large results have no structured content."""
+        if profile.title not in self._listings:
+            self._listings[profile.title] = to_json([_listed(tool, profile) for tool in self.listed])
+        return self._listings[profile.title]
 
     def text(self, name: str, envelope: dict[str, Any], target: Any) -> str:
         """The answer of a tool as text for a model."""
@@ -179,7 +174,6 @@ class Tools:
             _INFO_TEXT,
             INFO_INPUT,
             self._info,
-            output=INFO_OUTPUT,
             observes=True,
             text=_INFO_SHOWN,
         )
@@ -204,16 +198,17 @@ class Tools:
                 observes=True,
             )
         self._add(
-            "get_operation_history", "Operation history", _HISTORY_TEXT, HISTORY_INPUT, self._history,
-            output=HISTORY_OUTPUT, observes=True, text=shapes.EVENTS,
+            "get_operation_history", "Operation history", _HISTORY_TEXT, HISTORY_INPUT, self._history, observes=True,
+            text=shapes.EVENTS,
         )  # fmt: skip
         if self.surface == "compatibility":
             self._add_older()
 
     def _operation_text(self) -> str:
         catalog = self._dispatcher.catalog
-        shown = [call_form(catalog.operations[name]) for name in MOST_USED if name in catalog.operations]
-        nouns = ", ".join(_nouns(catalog.operations.values()))
+        shown = [call_form(catalog.operations[name], _SELDOM) for name in MOST_USED if name in catalog.operations]
+        there = {name.partition(".")[0] for name in MOST_USED}
+        nouns = ", ".join(noun for noun in _nouns(catalog.operations.values()) if noun not in there)
         return _OPERATION_TEXT.format(signatures="\n".join(shown), nouns=nouns)
 
     def _add_older(self) -> None:
@@ -231,7 +226,6 @@ class Tools:
         schema: dict[str, Any],
         run: Run,
         *,
-        output: dict[str, Any] | None = None,
         observes: bool = False,
         destructive: bool = True,
         text: Text = PLAIN,
@@ -248,9 +242,6 @@ class Tools:
                 "openWorldHint": False,
             },
         }
-        if output is not None:
-            tool["outputSchema"] = output
-            self.always_structured.add(name)
         self._defined.append(tool)
         self._run[name], self._texts[name] = run, text
 
@@ -301,12 +292,10 @@ def _nouns(operations: Iterable[Operation]) -> list[str]:
     return list(dict.fromkeys(operation.noun for operation in operations))
 
 
-def _listed(tool: dict[str, Any], render: Render, profile: Profile) -> dict[str, Any]:
+def _listed(tool: dict[str, Any], profile: Profile) -> dict[str, Any]:
     """A tool as one client gets it listed."""
-    kept = tool if render == "json" else {name: part for name, part in tool.items() if name != "outputSchema"}
-    if profile.declares_size and profile.cut is not None:
-        kept = {**kept, "_meta": {_META_SIZE: profile.cut}}
-    return kept
+    is_sized = profile.declares_size and profile.cut is not None
+    return {**tool, "_meta": {_META_SIZE: profile.cut}} if is_sized else tool
 
 
 def _requested_surface() -> str:
@@ -386,9 +375,13 @@ MOST_USED = (
     "file.read file.write file.patch file.search file.find file.tree command.run git.status git.diff batch.run".split()
 )
 """The operations whose signatures the description of computer_operation shows."""
+_SELDOM = frozenset(
+    "encoding ifSha256 cursor includeHidden gitignore maxEntries env view undo base contextLines scope confirm startByte".split()
+)
+"""Fields that are left out there: get_computer_info has them."""
 _OPERATION_TEXT = (
-    "Run one operation in a scope. The commonest (`?`: may be left out):\n{signatures}\nMore for {nouns}: get_computer_info "
-    "lists them. Paths are relative to the scope's root."
+    "Run one operation in a scope. The commonest (`?`: may be left out):\n{signatures}\nMore, and {nouns}: "
+    "get_computer_info. Paths are relative to the scope's root."
 )
 _OBSERVE_TEXT = (
     "As computer_operation, for operations that only observe, such as file.read, file.search, git.diff or command.read: "
