@@ -43,7 +43,6 @@ from computer_linker.errors import (
     InvalidRequest,
     LinkError,
     TimedOut,
-    UnknownOperation,
 )
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, error_object, wire_call
@@ -359,9 +358,7 @@ class Dispatcher:
         mark_failed(event, error)
         await self._close_failure(event, started)
         op = self.catalog.by_name.get(event.op)
-        if isinstance(error, UnknownOperation):
-            op = self.catalog.by_name.get(next(iter(error.details.get("similar", ())), ""))
-        if isinstance(error, InvalidRequest | UnknownOperation) and op is not None:
+        if isinstance(error, InvalidRequest) and op is not None:
             error.details["signature"] = signature(op)
         return Reply({**head_of(event), "error": error_object(error)})
 

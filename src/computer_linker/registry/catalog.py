@@ -54,9 +54,13 @@ class Catalog:
         """The operation of this name or alias."""
         found = self.by_name.get(name)
         if found is None:
+            from computer_linker.registry.schema import signature
+
+            meant = similar(name, self.by_name)
             raise UnknownOperation(
                 f"There is no operation {name[:80]!r}. get_computer_info lists those you can use.",
-                similar=similar(name, self.by_name),
+                similar=meant,
+                **({"signature": signature(self.by_name[meant[0]])} if meant else {}),
             )
         return found
 

@@ -41,7 +41,7 @@ class ModelText:
 
     def _success(self, envelope: dict[str, Any], target: Any) -> str:
         op = self._catalog.by_name.get(str(envelope.get("op")))
-        data = envelope.get("data")
+        data: Any = envelope.get("data")
         text = self._steps(data) if _is_batch(data) else render(data, op.text if op is not None else PLAIN, target)
         if text == PLAIN.empty and op is not None and op.effect is Effect.OBSERVE:
             text = _NOTHING
