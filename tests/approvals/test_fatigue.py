@@ -63,6 +63,51 @@ async def test_after_three_noes_the_owner_is_left_alone_and_a_yes_ends_that(road
     assert [path.name for path in road.root.iterdir()] == ["keep.txt"]
 
 
+async def test_noes_to_one_client_leave_others_alone_until_it_takes_another_name(road: Road) -> None:
+    """A client names itself: the names of one user together get no more than twice as many."""
+    shown: list[str] = []
+
+    async def person(asked: ApprovalRequest) -> Answer | None:
+        shown.append(asked.client or "")
+        return "no"
+
+    async def ask(name: str, number: int) -> dict[str, Any]:
+        return await road.call("file.mkdir", f"made-{number}", principal=replace(LOCAL, client=name))
+
+    async with approvals(road).attached("tests", person):
+        for number in range(5):
+            await ask(f"pest/{number}", number)
+        assert len(shown) == 3, "whatever its version"
+        for number in range(3):
+            await ask("other/1", number)
+        assert shown[3:] == ["other/1"] * 3, "another client is asked about"
+        for name in ("third", "fourth"):
+            assert "retryAfterSeconds" in (await ask(name, 9))["error"]["details"]
+        elsewhere = await delete(road, principal=replace(LOCAL, id="local:another", client="pest/1"))
+        assert "approvalId" in elsewhere["error"]["details"], "of another user"
+    assert len(shown) == 7 and [path.name for path in road.root.iterdir()] == ["keep.txt"]
+
+
+async def test_one_no_to_all_of_a_client_pauses_that_client_alone(road: Road) -> None:
+    flood, other = replace(LOCAL, client="flood/1"), replace(LOCAL, client="editor/2")
+    for number in range(16):
+        await road.call("file.mkdir", f"made-{number}", principal=flood)
+    await OwnerCalls(road.app.dispatcher).call("approvals.deny", {"client": "flood"}, OWNER)
+    assert "retryAfterSeconds" in (await road.call("file.mkdir", "more", principal=flood))["error"]["details"]
+    assert "approvalId" in (await delete(road, principal=other))["error"]["details"]
+
+
+async def test_one_request_too_many_is_no_question_and_reads_so(road: Road) -> None:
+    for number in range(20):
+        assert await road.code("file.mkdir", f"made-{number}") == "confirm_required"
+    late = (await road.call("file.mkdir", "late"))["error"]
+    assert late["code"] == "limit_exceeded" and "too many requests" in late["message"]
+    [event] = [one for one in await events_of(road, "file.mkdir") if one["target"] == "late"]
+    told = described(cast(HistoryEvent, event))
+    assert (told.what, told.outcome) == ("tried to make the folder late", "not shown to you: too many waited")
+    assert len(approvals(road).waiting()) == 20 and [path.name for path in road.root.iterdir()] == ["keep.txt"]
+
+
 async def test_the_same_request_many_times_is_one_request_to_the_owner(road: Road) -> None:
     for _ in range(10):
         assert (await delete(road))["error"]["code"] == "confirm_required"

@@ -8,8 +8,10 @@ import pytest
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.computer.simulated import SimulatedComputer
+from computer_linker.computer.simulated.world import World
 from support.pair import events_of
-from support.road import Road, folder_scope
+from support.road import Road, computer_scope, folder_scope
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -48,10 +50,16 @@ REFUSED = [
     ({"op": "command.send", "target": "proc_0123456789abcdef01234567", "input": {"text": "x"}}, "process_not_found"),
     ({"op": "codex.stop", "target": "codex_0123456789abcdef01234567"}, "process_not_found"),
     ({"op": "artifact.attach", "target": "missing.txt"}, "not_found"),
+    ({"op": "artifact.ingest", "target": None, "input": {"path": "missing.txt"}}, "not_found"),
+    ({"op": "artifact.ingest", "target": None, "input": {}}, "invalid_request"),
     ({"op": "git.unstage", "target": ".", "input": {"paths": ["keep.txt"]}}, "not_found"),
     ({"op": "git.worktree_create", "target": ".", "input": {"path": "keep.txt", "branch": "x"}}, "not_found"),
     ({"op": "browser.open", "target": "missing.html"}, "not_found"),
     ({"op": "browser.click", "target": "e1.abcd"}, "process_not_found"),
+    ({"op": "browser.close", "target": None}, "process_not_found"),
+    ({"op": "browser.pdf", "target": None}, "process_not_found"),
+    *(({"op": f"browser.{name}", "target": "start"}, "process_not_found") for name in ("har", "record", "trace")),
+    *(({"op": f"browser.{name}", "target": "stop"}, "process_not_found") for name in ("har", "record", "trace")),
 ]
 
 
@@ -89,3 +97,37 @@ async def test_a_missing_folder_that_it_would_make_is_asked_about(asking: Road) 
     written = await asking.call("file.write", "sub/y.txt", input=CONTENT, options={"createParents": True})
     assert written["error"]["code"] == "confirm_required"
     assert not (asking.root / "sub").exists()
+
+
+DESKTOP_REFUSED = [
+    ({"op": "screen.record", "target": "stop"}, "not_found"),
+    ({"op": "screen.record", "target": "start", "input": {"display": "nowhere"}}, "not_found"),
+    ({"op": "artifact.capture", "target": "nowhere"}, "not_found"),
+    ({"op": "artifact.capture", "target": "nowhere", "input": {"source": "window"}}, "not_found"),
+    ({"op": "artifact.capture", "target": "nowhere", "input": {"source": "process"}}, "process_not_found"),
+    ({"op": "clipboard.write", "target": None, "input": {}}, "invalid_request"),
+    ({"op": "clipboard.write", "target": None, "input": {"imageBase64": "bm90IGEgcGljdHVyZQ=="}}, "invalid_request"),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"), DESKTOP_REFUSED, ids=lambda one: one if isinstance(one, str) else one["op"]
+)
+async def test_a_fault_on_the_desktop_is_refused_and_no_one_is_asked(tmp_path: Path, wanted: Json, code: str) -> None:
+    shown: list[str] = []
+
+    async def person(asked: ApprovalRequest) -> Answer | None:
+        shown.append(asked.text)
+        return "no"
+
+    desk = [computer_scope(confirm="all")]
+    async with (
+        Road.open(tmp_path, desk, SimulatedComputer(World())) as road,
+        road.app.services.use(Approvals).attached("tests", person),
+    ):
+        parts = dict(wanted)
+        assert await road.code(parts.pop("op"), parts.pop("target"), scope="desk", **parts) == code
+        assert shown == []
+        given = {"input": {"text": "one\ntwo"}}
+        assert await road.code("clipboard.write", scope="desk", **given) == "denied_by_person"
+    assert "puts this text on the clipboard:" in shown[0] and "two" in shown[0]

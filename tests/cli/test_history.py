@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -112,6 +113,25 @@ async def test_what_had_no_yes_reads_as_a_refusal(tmp_path: Path) -> None:
     assert "confirm required" not in told
 
 
+async def test_a_batch_that_came_halfway_says_how_far(tmp_path: Path) -> None:
+    """Defect: `tried to run a batch  refused: it needs your yes`, although steps of it had run."""
+    free, asking = folder_scope(tmp_path / "root", "free"), folder_scope(tmp_path / "asking", "asking", confirm="all")
+    (tmp_path / "asking").mkdir()
+    (tmp_path / "asking" / "b.txt").write_text("x")
+    made = {"op": "file.write", "scope": "free", "target": "a.txt", "input": {"content": "x"}}
+    uses = {"op": "file.write", "scope": "asking", "target": "b.txt", "input": {"content": "$1.path"}}
+    async with Road.open(tmp_path, [free, asking]) as road:
+        given = {"operations": [made, uses, {**made, "target": "c.txt"}]}
+        assert not (await road.call("batch.run", scope="free", input=given))["ok"]
+        assert (road.root / "a.txt").exists() and not (road.root / "c.txt").exists()
+        nothing = {"operations": [{"op": "file.read", "scope": "free", "target": "missing"}]}
+        await road.call("batch.run", scope="free", input=nothing)
+    told = command(tmp_path / "home").stdout
+    assert re.search(r"  ran a batch +1 of 3 steps done; 1 failed: no yes  ", told), told
+    assert re.search(r"batch +failed: not found  ", told)
+    assert (tmp_path / "asking" / "b.txt").read_text() == "x"
+
+
 async def test_a_row_has_the_id_that_undo_takes_and_what_the_act_was_about(tmp_path: Path) -> None:
     home, root = tmp_path / "home", tmp_path / "root"
     write_config(home, root)
@@ -182,6 +202,20 @@ async def test_show_tells_everything_of_one_operation_and_undo_takes_its_id(tmp_
     assert json.loads(command(home, "show", whole, "--json").stdout)["undoable"] is False
 
 
+@pytest.mark.parametrize("session", ["session-1", "a session's name", "$(touch x) `y`"])
+async def test_a_command_that_show_names_runs_as_it_is_written(tmp_path: Path, session: str) -> None:
+    """Defect: `history --query session:…` of a session whose name a shell divides."""
+    async with Road.open(tmp_path) as road:
+        await road.call("file.stat", ".", principal=Principal("local:tester", "local_user", session, "c", "tests"))
+        await road.call("file.stat", ".", principal=Principal("local:tester", "local_user", "another", "c", "tests"))
+    home = tmp_path / "home"
+    other, mine = (one["operationId"] for one in json.loads(command(home, "--json").stdout)["events"])
+    [suggested] = json.loads(command(home, "show", mine, "--json").stdout)["commands"]
+    _, _, *words = shlex.split(suggested)
+    found = json.loads(command(home, *words, "--json").stdout)["events"]
+    assert [one["operationId"] for one in found] == [mine] != [other]
+
+
 async def test_views_queries_and_json(home: Path) -> None:
     told = json.loads(command(home, "--json", "--view", "timeline", "--query", "op:file.write", "--since", "1h").stdout)
     assert [event["op"] for event in told["events"]] == ["file.write", "file.write"]
@@ -191,6 +225,15 @@ async def test_views_queries_and_json(home: Path) -> None:
     assert refused.stderr.startswith("error: ")
     unknown = command(home, "--query", "colour:red")
     assert unknown.returncode == 2 and "no term `colour:`" in unknown.stderr and "since, until" in unknown.stderr
+    for wrong, why in (
+        ("op:", "`op:`"),
+        ("ok: true", "`ok:`"),
+        ('op:""', "`op:`"),
+        ('"notes', "not closed"),
+        ('op:"x', "not closed"),
+    ):
+        refused = command(home, "--query", wrong)
+        assert (refused.returncode, refused.stdout) == (2, "") and why in refused.stderr, wrong
     assert "8 operations, " in command(home, "--view", "summary").stdout
     assert len(command(home, "--view", "sessions", "--limit", "1").stdout.splitlines()) == 2
     assert json.loads(command(home, "--json", "--view", "timeline", "-n", "8").stdout)["machineId"] == "test-machine"

@@ -72,10 +72,46 @@ def test_a_command_is_denied_and_allowed_again(run: Run, tmp_path: Path) -> None
 
 def test_a_scope_that_allows_every_command_gets_no_list(run: Run, tmp_path: Path) -> None:
     run("scope", "edit", "app", "--policy", "sandbox=required")
-    run("scope", "edit", "app", "--allow", "command:run")
+    run("scope", "edit", "app", "--allow", "command:run", "--policy", "allowedCommands=")
     answer = json.loads(run("scope", "allow", "app", "make *", "--json")[1])
     assert (answer["allowed"], answer["changed"]) == (None, False)
     assert stored(tmp_path)["policy"] == {"sandbox": "required"}
+
+
+def test_a_right_to_commands_under_a_policy_without_a_list_allows_the_least(run: Run, tmp_path: Path) -> None:
+    """Defect: `confirm=act` and then `--allow command:run` let every command run."""
+    run("scope", "edit", "app", "--policy", "confirm=act")
+    said = run("scope", "edit", "app", "--allow", "command:run")[2]
+    assert 'computer-linker scope allow app "npm test *"' in said
+    assert stored(tmp_path)["policy"] == {"confirm": "act", "allowedCommands": []}
+    refused = run("op", "command.run", "--scope", "app", "--input", "command=touch made")
+    assert refused[0] != 0 and not (tmp_path / "person" / "app" / "made").exists()
+
+
+def test_a_scope_moved_to_a_folder_that_asks_asks_too(run: Run, tmp_path: Path) -> None:
+    """Defect: it only warned, and clients wrote there unasked."""
+    (tmp_path / "person" / "app" / "lib").mkdir()
+    (tmp_path / "person" / "free").mkdir()
+    run("scope", "edit", "app", "--policy", "confirm=all")
+    run("scope", "add", str(tmp_path / "person" / "free"))
+    said = run("scope", "edit", "free", "--root", str(tmp_path / "person" / "app" / "lib"))[2]
+    assert "You are asked before every change that clients make there, as in app." in said
+    refused = run("op", "file.write", "a.txt", "--scope", "free", "--input", "content=x")
+    assert refused[0] != 0 and not (tmp_path / "person" / "app" / "lib" / "a.txt").exists()
+    run("scope", "edit", "free", "--policy", "confirm=never")
+    said = run("scope", "edit", "free", "--root", str(tmp_path / "person" / "app"))[2]
+    assert "without asking you" in said and "You are asked" not in said, "the owner said so"
+
+
+@pytest.mark.parametrize("place", ["/etc", "/usr/lib", "/var/log"])
+def test_a_folder_of_the_system_is_warned_of_also_behind_a_link(run: Run, tmp_path: Path, place: str) -> None:
+    (tmp_path / "person" / "link").symlink_to(place)
+    err = run("scope", "add", str(tmp_path / "person" / "link"), "--read-only")[2]
+    assert f"leads to {place}, which is a folder of the system" in err
+    assert err.index("of the system") < err.index("Added scope")
+    assert "is a folder of the system" in run("status")[1]
+    (tmp_path / "person" / "plain").symlink_to(tmp_path / "person" / "app")
+    assert "folder of the system" not in run("scope", "add", str(tmp_path / "person" / "plain"))[2]
 
 
 @pytest.mark.parametrize("change", [("deny", "app", "make *"), ("edit", "app", "--policy", "confirm=all")])

@@ -90,7 +90,8 @@ def test_what_was_named_is_kept_in_its_own_place_once_the_tunnel_is_open(home: P
             assert run(home, "tunnel", "start", "manual", "--program", str(client)).returncode == 2
             assert run(home, "tunnel", "start", "nope", "--port", "3945").returncode == 2
             assert run(home, *openai).returncode == 1, "it lacks a tunnel id"
-            assert (home / "config.json").read_bytes() == before
+            assert run(home, "tunnel", "start", "cloudflare", "--program", "/bin/false").returncode == 1
+            assert (home / "config.json").read_bytes() == before and not (home / "tunnels.json").exists()
             named = ["--sha256", digest(client), "--tunnel-id", f"tunnel_{'0' * 32}", "--api-key-file", str(key)]
             opened = run(home, *openai, *named)
             assert (opened.returncode, opened.stdout.strip()) == (0, f"tunnel_{'0' * 32}"), opened.stderr

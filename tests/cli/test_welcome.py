@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker.config.load import load
-from support.service import PROGRAM, end_service, environment
+from support.service import PROGRAM, TOKEN, end_service, environment, write_config
 
 
 @pytest.fixture
@@ -57,6 +57,26 @@ def test_a_service_on_every_address_names_one_that_leads_to_it(home: Path, tmp_p
             [*PROGRAM, "client", "setup", "--json"], env=environment(home), capture_output=True, text=True, timeout=240
         )
         assert json.loads(done.stdout)["http"]["localUrl"] == f"http://127.0.0.1:{port}/mcp"
+
+
+@pytest.mark.parametrize(("address", "is_named"), [("0.0.0.0", True), ("127.0.0.1", False)])
+def test_serve_warns_of_an_address_that_other_computers_reach(
+    home: Path, tmp_path: Path, address: str, is_named: bool
+) -> None:
+    write_config(home, tmp_path / "app", token=TOKEN)
+    with subprocess.Popen(
+        [*PROGRAM, "serve", "--host", address, "--port", "0"],
+        env=environment(home), text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    ) as service:  # fmt: skip
+        try:
+            assert service.stderr is not None
+            said = ""
+            while f"serving http://{address}:" not in said:
+                said += service.stderr.readline()
+            warned = f"Careful: http listens on http://{address}:" in said and "any computer that reaches" in said
+            assert (warned, said.count("Close it with: computer-linker stop")) == (is_named, int(is_named))
+        finally:
+            service.terminate()
 
 
 def test_a_pause_that_goes_on_is_named(home: Path, tmp_path: Path) -> None:

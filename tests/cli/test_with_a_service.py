@@ -89,6 +89,10 @@ def test_start_with_another_folder_adds_it_to_the_service_that_runs(home: Path, 
     (tmp_path / "notes" / "a.txt").write_text("hello\n")
     with started(home, str(tmp_path / "app")):
         done = run(home, "start", str(tmp_path / "notes"))
+        again = run(home, "start", str(tmp_path / "notes"))
+        assert (again.returncode, again.stdout) == (0, "") and again.stderr.splitlines()[-1].endswith(
+            "serves it already."
+        )
         assert "uses it from now on" in run(home, "setup", str(tmp_path / "notes"), "--read-only").stdout
         read = run(home, "op", "file.read", "a.txt", "--scope", "notes")
     assert (done.returncode, done.stdout) == (0, "")

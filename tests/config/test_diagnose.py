@@ -189,6 +189,31 @@ def test_a_usual_breakage_is_repaired_and_can_be_put_back(
     assert (home / "config.json").read_text() == text
 
 
+def test_two_scopes_of_one_id_become_two_and_the_known_one_keeps_it(home: Path, tmp_path: Path) -> None:
+    configure(home, scope(tmp_path / "a", "app"), scope(tmp_path / "x", "app-2"))
+    value = json.loads((home / "config.json").read_text())
+    fresh = {**value["scopes"][0], "roots": [str(tmp_path / "b")]}
+    (tmp_path / "b").mkdir()
+    value["scopes"] = [{**fresh, "id": "App"}, *value["scopes"], value["scopes"][0]]
+    (home / "config.json").write_text(json.dumps(value, indent=1))
+    with pytest.raises(ConfigInvalid) as refused:
+        load(home)
+    [problem] = refused.value.problems
+    assert (
+        problem.field == ("scopes", 1, "id")
+        and problem.line
+        and '"id"' in json.dumps(value, indent=1).split("\n")[problem.line - 1]
+    )
+    done = repair(home)
+    assert done[:2] == [
+        f"Gave the second scope of the id `App`, for {tmp_path / 'b'}, the id `App-3`.",
+        "Removed a scope `app` that was there twice.",
+    ]
+    assert {one.id: one.roots for one in load(home).scopes} == {
+        "App-3": [str(tmp_path / "b")], "app": [str(tmp_path / "a")], "app-2": [str(tmp_path / "x")]
+    }  # fmt: skip
+
+
 NARROWED: list[tuple[str, Any, Any]] = [
     ("confirm", True, "all"), ("confirm", 1, "all"), ("sandbox", False, "required"), ("outcome", None, "ask"),
     ("network", "no", False), ("allowShell", "nope", False), ("allowedCommands", {"ls": 1}, []), ("confirm", "al", "all"),

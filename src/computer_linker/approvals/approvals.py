@@ -18,6 +18,7 @@ from computer_linker.approvals.request import (
     Denied,
     NeedsInput,
     Preview,
+    left_unanswered,
     no_answer,
     possible,
     still_needs_a_yes,
@@ -324,6 +325,8 @@ class Approvals:
                 raise Denied(asked)
             case "waiting" if question is not None:
                 raise question
+            case "waiting" if any(channel.by.way != "dialog" for channel in approvers):
+                raise left_unanswered(asked)
             case "waiting":
                 raise still_needs_a_yes(asked, was_shown=asked.is_in_dialog)
             case _:

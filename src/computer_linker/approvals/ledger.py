@@ -9,8 +9,8 @@ import secrets
 from collections import deque
 
 from computer_linker.approvals.request import ApprovalRequest, Denied, State
-from computer_linker.errors import ConfirmRequired, DeniedByPerson
-from computer_linker.model.event import NOT_SHOWN, Approval, Way
+from computer_linker.errors import ConfirmRequired, DeniedByPerson, LimitExceeded
+from computer_linker.model.event import NOT_SHOWN, TOO_MANY, Approval, Way
 from computer_linker.model.principal import Principal
 from computer_linker.policy.visible_text import client_label
 
@@ -22,7 +22,10 @@ _MAX_WRONG_TOKENS = 10
 _MAX_CHARACTERS = 64_000_000
 """Limit of all previews held at once."""
 _NOES, _NOES_WITHIN_S, _QUIET_S = 3, 300.0, 60.0
-"""After this many noes in a row to one principal, its requests are not shown for a while."""
+"""After this many noes in a row to one client, its requests are not shown for a while.
+
+A client names itself, so twice as many to one principal, under whatever names, are enough for all of its clients.
+"""
 
 
 class Ledger:
@@ -31,8 +34,8 @@ class Ledger:
     def __init__(self) -> None:
         self._asked: dict[str, ApprovalRequest] = {}
         self._by_token: dict[bytes, ApprovalRequest] = {}
-        self._noes: dict[str, deque[float]] = {}
-        """When the owner last said no to a principal, without a yes since."""
+        self._noes: dict[tuple[str, str | None], deque[float]] = {}
+        """When the owner last said no to a client, and under None to its whole principal, without a yes since."""
         self._wrong: dict[tuple[str, str, str], int] = {}
         """Wrong tokens of each conversation that has one, so never more counters than requests."""
 
@@ -41,8 +44,9 @@ class Ledger:
         self.expire(asked.asked_at)
         self._refuse_when_quiet(asked)
         if not self._has_room_for(asked):
-            raise ConfirmRequired(
-                "Too many requests are waiting. Answer some of them first: computer-linker approvals."
+            raise LimitExceeded(
+                f"{TOO_MANY}, so {NOT_SHOWN}. The owner answers some of them first: computer-linker approvals.",
+                answer="none",
             )
         self._asked[asked.id] = asked
 
@@ -59,7 +63,8 @@ class Ledger:
         asked = self.open(asked_id, now)
         if asked is not None:
             asked.state, asked.answered = "approved", by
-            self._noes.pop(asked.principal, None)
+            for counted in _counted(asked):
+                self._noes.pop(counted, None)
         return asked
 
     def deny(self, asked_id: str, now: float, by: Approval | None = None) -> ApprovalRequest | None:
@@ -68,7 +73,7 @@ class Ledger:
         if asked is not None:
             asked.state, asked.answered = "denied", by
             if by is None or by.way != "dialog":
-                self._noes.setdefault(asked.principal, deque(maxlen=_NOES)).append(now)
+                self._count_no(asked, now)
         return asked
 
     def forget_principal(self, principal: str) -> None:
@@ -161,17 +166,26 @@ class Ledger:
             for asked in theirs:
                 self._forget(asked)
 
+    def _count_no(self, asked: ApprovalRequest, now: float) -> None:
+        """Count a no for the client; for its principal only the first few under each name, for one no may end many requests."""
+        (client, enough), (principal, most) = _counted(asked).items()
+        noes = self._noes.setdefault(client, deque(maxlen=enough))
+        if len(noes) < enough:
+            self._noes.setdefault(principal, deque(maxlen=most)).append(now)
+        noes.append(now)
+
     def _refuse_when_quiet(self, asked: ApprovalRequest) -> None:
         """Refuse what the owner would only refuse once more: a caller must not wear them down."""
-        noes = self._noes.get(asked.principal, deque[float]())
-        if len(noes) < _NOES or asked.asked_at - noes[0] > _NOES_WITHIN_S or asked.asked_at - noes[-1] > _QUIET_S:
-            return
-        seconds = round(_QUIET_S - (asked.asked_at - noes[-1]))
-        raise DeniedByPerson(
-            f"The owner refused the last {_NOES} requests, so {NOT_SHOWN}. Ask again in {seconds} seconds.",
-            answer="no",
-            retryAfterSeconds=seconds,
-        )
+        for counted, most in _counted(asked).items():
+            noes = self._noes.get(counted, deque[float]())
+            if len(noes) < most or asked.asked_at - noes[0] > _NOES_WITHIN_S or asked.asked_at - noes[-1] > _QUIET_S:
+                continue
+            seconds = round(_QUIET_S - (asked.asked_at - noes[-1]))
+            raise DeniedByPerson(
+                f"The owner refused the last {most} requests, so {NOT_SHOWN}. Ask again in {seconds} seconds.",
+                answer="no",
+                retryAfterSeconds=seconds,
+            )
 
     def _has_room_for(self, asked: ApprovalRequest) -> bool:
         """Whether one more fits. A principal may use a quarter of the room, a conversation a part of that; a few always fit."""
@@ -208,6 +222,12 @@ class Ledger:
             self._by_token.pop(asked.token_hash, None)
             if not any(other.bound == asked.bound for other in self._by_token.values()):
                 self._wrong.pop(asked.bound, None)
+
+
+def _counted(asked: ApprovalRequest) -> dict[tuple[str, str | None], int]:
+    """Whose noes in a row count, and how many are enough: the client's by its name without the version, and its principal's."""
+    name = (asked.client or "").partition("/")[0]
+    return {(asked.principal, name): _NOES, (asked.principal, None): 2 * _NOES}
 
 
 def _is_for(asked: ApprovalRequest, who: Principal, digest: str) -> bool:

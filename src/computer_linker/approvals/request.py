@@ -217,6 +217,17 @@ def no_answer(asked: ApprovalRequest) -> NoAnswer:
     )
 
 
+def left_unanswered(asked: ApprovalRequest) -> NoAnswer:
+    """The refusal of a call whose approver was there and went away; its request stays open for the rest of its time."""
+    return NoAnswer(
+        f"The approver left without an answer to the request for {asked.op}, so nothing was done. It can still be allowed for "
+        f"{asked.seconds_left} seconds; then send the same request again.",
+        approvalId=asked.id,
+        answer="none",
+        approveWith=f"computer-linker approvals allow {asked.id}",
+    )
+
+
 def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]:
     """The facts in an answer's event: its channel, and the request it is about."""
     request = {"asked": asked.id, "operation": asked.op, "inScope": asked.scope, "digest": asked.digest}

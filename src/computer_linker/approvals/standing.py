@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call
 from computer_linker.model.event import Approval, Way
 from computer_linker.model.ids import new_handle
-from computer_linker.model.principal import NO_SESSION, Principal
+from computer_linker.model.principal import NO_SESSION, Principal, Proof
 from computer_linker.model.scope import Scope
 from computer_linker.policy.commands import LAUNCHES_ANYTHING
 from computer_linker.policy.subcommands import behind_option
@@ -189,6 +189,16 @@ def rest_of(call: Call, argv: Sequence[str]) -> str:
 def policy_of(scope: Scope, who: Principal) -> str:
     """The identity of a scope's rules (its roots, capabilities and policy) and of how the caller proved itself."""
     return _digest([scope.model_dump(mode="json"), who.proof, who.is_forwarded])
+
+
+def is_in_force(one: Standing, scope: Scope | None) -> bool:
+    """Whether the scope's rules are those that the yes was given under, for any caller of its kind."""
+    if scope is None:
+        return False
+    rules = scope.model_dump(mode="json")
+    return any(
+        one.policy == _digest([rules, proof, forwarded]) for proof in get_args(Proof) for forwarded in (False, True)
+    )
 
 
 def is_beneath(path: str, folder: str | None) -> bool:

@@ -15,6 +15,7 @@ from pydantic import Field
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.choices import Choice, choices_of
 from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.standing import is_in_force
 from computer_linker.model.base import Model
 from computer_linker.model.event import Way
 from computer_linker.policy.visible_text import escaped
@@ -54,6 +55,7 @@ class StandingApproval(Model):
     by: str
     way: Way
     answer: Annotated[str, Field(description="The operation id of the answer's event.")]
+    in_force: Annotated[bool, Field(description="False where the scope's rules are others by now: it covers nothing.")]
 
 
 class PushAddress(Model):
@@ -111,12 +113,18 @@ class TerminalApprovals:
         waiting = self._approvals.waiting()
         places = await to_thread.run_sync(self._pictures.of, waiting, limiter=self._one)
         choices = {asked.id: await self.choices(asked) for asked in waiting}
-        store = self._approvals.store
+        store, config = self._approvals.store, self._services.current_config()
         return Listed(
             waiting=[shown(asked, places.get(asked.id), choices[asked.id]) for asked in waiting],
             standing=[
                 StandingApproval(
-                    id=one.id, covers=one.text, expires_at=one.expires_at, by=one.by, way=one.way, answer=one.answer
+                    id=one.id,
+                    covers=one.text,
+                    expires_at=one.expires_at,
+                    by=one.by,
+                    way=one.way,
+                    answer=one.answer,
+                    in_force=is_in_force(one, config.scope(one.scope)),
                 )
                 for one in store.standing
             ],

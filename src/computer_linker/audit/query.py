@@ -1,7 +1,8 @@
 """The query language of the history: text, "quoted text", and terms such as `op:file.read ok:false since:2026-11-01`.
 
-Every text is a valid query. The full-text index keeps no positions, so it narrows by whole tokens, and what holds other signs
-(a path, a phrase, a name with an underscore) is then looked for in the event's text as it is.
+A term without a value, one that is not known and a quote that is not closed are refused. The full-text index keeps no
+positions, so it narrows by whole tokens, and what holds other signs (a path, a phrase, a name with an underscore) is then
+looked for in the event's text as it is.
 """
 
 import re
@@ -15,7 +16,7 @@ MAX_QUERY = 1000
 MAX_WORDS = 16
 _COLUMNS = ("scope", "client", "session", "connection", "principal", "code", "id", "approved-by", "approved", "handle")
 TERMS = (*_COLUMNS, "op", "ok", "since", "until")
-_TERM = re.compile(rf'(?:({"|".join(TERMS)}):|([A-Za-z][A-Za-z_-]{{1,30}}):(?=[^\s:/\\\d]))?(?:"([^"]*)"?|(\S+))')
+_TERM = re.compile(rf'(?:({"|".join(TERMS)}):|([A-Za-z][A-Za-z_-]{{1,30}}):(?=[^\s:/\\\d]))?(?:"([^"]*)("?)|(\S+))')
 """A name before a colon is a term; an address (`http://…`), a drive and a port number are text."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _TIME = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:T\d\d(?::\d\d(?::\d\d(?:\.\d{1,3})?)?)?Z?)?)?)?\Z")
@@ -62,8 +63,16 @@ def parse(query: str | None) -> Filter:
         return found
     if len(query) > MAX_QUERY:
         raise InvalidRequest(f"A history query has at most {MAX_QUERY} characters.")
-    for name, unknown, in_quotes, bare in _TERM.findall(query):
+    for name, unknown, in_quotes, closed, bare in _TERM.findall(query):
         value = in_quotes or bare
+        if not closed and not bare:
+            raise InvalidRequest('A quote in this history query is not closed: write "text in quotes".')
+        empty = name if name and not value else bare.removesuffix(":") if bare.endswith(":") else ""
+        if empty in TERMS:
+            raise InvalidRequest(
+                f"`{empty}:` in this history query has no value: write it without a space, as in {empty}:VALUE.",
+                term=empty,
+            )
         if unknown:
             raise InvalidRequest(
                 f"A history query has no term `{unknown}:`. The terms are {', '.join(TERMS)}; text with a colon goes in quotes.",

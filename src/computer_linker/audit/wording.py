@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from computer_linker.model.event import NOT_SHOWN, WITHDRAWN
+from computer_linker.model.event import NOT_SHOWN, TOO_MANY, WITHDRAWN
 from computer_linker.model.history import HistoryApproval, HistoryEvent
 from computer_linker.model.ids import short_id
 from computer_linker.policy.visible_text import client_label, principal_label
@@ -186,8 +186,12 @@ def outcome(event: HistoryEvent) -> str:
             return "unknown: the service ended"
         case "changed":
             return "this record was changed"
+        case "failed" if (steps := _steps_done(event)) is not None:
+            return steps
         case "failed" if code == "confirm_required":
             return "refused: it needs your yes"
+        case "failed" if _is_one_too_many(event):
+            return "not shown to you: too many waited"
         case "failed" if code in _UNASKED or _is_no(event):
             given = event["approval"]
             if given is None and NOT_SHOWN in (event["reason"] or ""):
@@ -247,8 +251,24 @@ def _ended(event: HistoryEvent) -> str:
     return _EFFECTS.get(event["effect"] or "", "done")
 
 
+def _steps_done(event: HistoryEvent) -> str | None:
+    """`2 of 4 steps done; 1 failed: no yes`: how far a batch came; None where none of its steps was done."""
+    steps, ran, failed = (event["summary"].get(name) for name in ("steps", "operations", "failed"))
+    if not isinstance(steps, int) or not isinstance(ran, int) or not isinstance(failed, int) or ran <= failed:
+        return None
+    code = event["errorCode"] or "an error"
+    why = "no yes" if code == "confirm_required" else _plain(code)
+    return f"{ran - failed} of {steps} steps done; {failed} failed: {why}"
+
+
+def _is_one_too_many(event: HistoryEvent) -> bool:
+    return event["errorCode"] == "limit_exceeded" and TOO_MANY in (event["reason"] or "")
+
+
 def _did_not_happen(event: HistoryEvent) -> bool:
     """Whether it was refused, or failed before it had an effect. A batch may have run steps before the one that failed."""
+    if _steps_done(event) is not None:
+        return False
     if event["outcome"] == "refused" or event["errorCode"] in _UNASKED or event["reason"] == WITHDRAWN:
         return True
     is_open = event["errorCode"] in _MAYBE_BEGUN or event["effect"] is not None or event["op"] == "batch.run"

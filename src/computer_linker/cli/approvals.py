@@ -50,12 +50,12 @@ def _live(ctx: typer.Context, as_json: AsJson = False) -> None:
     note("Waiting for requests. Each is shown with the answers it can get; Enter skips it. Ctrl-C ends.")
     known: list[str] = []
     while True:
+        # Read anew for each: an answer may end others too, and the seconds of those that remain have gone on.
         waiting, now = _listed(known=known).waiting, time.monotonic()
-        for item in waiting:
-            if item.id not in known:
-                _decide(item, now + item.seconds_left)
-        # Not what waits by now: what came while a question was on the screen was not shown yet.
-        known = [item.id for item in waiting]
+        fresh = next((item for item in waiting if item.id not in known), None)
+        if fresh is not None:
+            _decide(fresh, now + fresh.seconds_left)
+        known = [item.id for item in waiting if item.id in known or item is fresh]
 
 
 def _listed(*, known: list[str] | None = None, stays: bool = False) -> "Listed":
@@ -170,7 +170,8 @@ def _list(as_json: AsJson = False) -> None:
         note("Nothing waits for your answer.")
     for one in listed.standing:
         until = "until it is revoked" if one.expires_at is None else f"until {one.expires_at}"
-        say(f"allowed {until}: {one.covers}; by {one.by} ({one.way}); {one.id}")
+        stands = f"allowed {until}" if one.in_force else "not in force, for the rules of its scope were changed since"
+        say(f"{stands}: {one.covers}; by {one.by} ({one.way}); {one.id}")
     for name in listed.clients:
         say(f"the dialog of {name} may approve its own requests")
     for address in listed.push:

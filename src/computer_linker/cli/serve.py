@@ -76,10 +76,11 @@ def _keep_failure(home: Path, error: CliError | LinkError) -> None:
 
 
 def list_listeners(found: "list[Listener]") -> None:
-    """Print what listens beside the private sockets and the HTTP address, which is printed already."""
+    """Print what listens beside the private sockets and an HTTP address of this computer alone, which is printed already."""
     for one in found:
-        if one.reach != "user" and one.kind not in ("http", "tunnel"):
-            note(f"{one.kind} listens on {one.address} for {one.who}. Close it with: {one.close}")
+        if one.reach != "user" and one.kind != "tunnel" and (one.kind, one.reach) != ("http", "machine"):
+            careful = "Careful: " if one.kind == "http" else ""
+            note(f"{careful}{one.kind} listens on {one.address} for {one.who}. Close it with: {one.close}")
 
 
 def announced(record: "TunnelRecord") -> None:

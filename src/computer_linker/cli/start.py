@@ -87,12 +87,14 @@ def _run(choices: SetupInput, host: str | None, port: int | None, tunnel: str | 
         note(sentence)
     requested = requested or _checked_tunnel(home, tunnel)
     # An on-demand service has no address; it is replaced.
-    running = running_url(home) if (made.done or requested) and host is None and port is None else None
+    adds = made.done or requested or choices.folder is not None
+    running = running_url(home) if adds and host is None and port is None else None
     if running is not None and requested is not None:
         show(tunnel_start, ask(tunnel_start, StartInput(provider=requested, once=True), TunnelState))
         return
     if running is not None:
-        note(f"The service at {running} serves it from now on; it runs already.")
+        since = "serves it from now on; it runs already" if made.done else "serves it already"
+        note(f"The service at {running} {since}.")
         return
 
     def ready(url: str) -> None:

@@ -57,6 +57,12 @@ def policy_of(scope: dict[str, Any]) -> dict[str, Any]:
     return {"allowedCommands": []} if EXECUTES & set(scope.get("capabilities", [])) else {}
 
 
+def needs_list(scope: dict[str, Any]) -> bool:
+    """Whether a scope runs commands by a policy that has no list of them: every command would run in the sandbox."""
+    runs = bool(EXECUTES & set(scope.get("capabilities", [])))
+    return runs and "policy" in scope and scope["policy"].get("allowedCommands") is None
+
+
 def with_execution(policy: dict[str, Any], *, shell: bool = False, codex: bool = False) -> dict[str, Any]:
     """The policy with the execution policy for what it leaves open; its denied commands come after the default ones."""
     said = {name: value for name, value in policy.items() if value is not None}

@@ -1,14 +1,15 @@
 """Repairs of a config document that does not validate: only where one result is right, and no right is added.
 
 A wrong type whose value has one meaning is converted (`"3939"`), a field that is nearly a known one is renamed unless clients
-could then do more than before, an unknown one is removed, and for any other wrong value the last valid config's is used. In a
-scope that value could be wider than what was meant: there a choice or a switch becomes the strictest one, and a list keeps only
-what it had before, too. What is left is for the owner to correct.
+could then do more than before, an unknown one is removed, the second of two scopes of one id gets another id, and for any other
+wrong value the last valid config's is used. In a scope that value could be wider than what was meant: there a choice or a switch
+becomes the strictest one, and a list keeps only what it had before, too. What is left is for the owner to correct.
 """
 
 import copy
 import json
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -76,6 +77,8 @@ def _repaired(value: dict[str, Any], problem: Problem, good: Document | None) ->
         return None
     if problem.kind == "extra_forbidden":
         return _renamed(value, problem.field, name, good)
+    if problem.kind == "same_id":
+        return _separated(value["scopes"], int(problem.field[1]), good)
     is_right = problem.field[0] == "scopes" and len(problem.field) > 2
     converted, other = _converted(value, problem), _narrow if is_right else _before
     for made in converted or other(value, problem.field, good):
@@ -107,6 +110,25 @@ def _renamed(value: dict[str, Any], field: Path, name: str, good: Document | Non
         around[meant] = before[0]
     kept = "has its value of the last valid config" if before else "is left out"
     return f"Removed `{name}`. As `{meant}` it would allow more than before, so `{meant}` {kept}."
+
+
+def _separated(scopes: list[dict[str, Any]], second: int, good: Document | None) -> str:
+    """Give the second of two scopes of one id another id, or remove it where it is the first once more.
+
+    The id stays with the one that has the folders of the last valid config: clients were given that one by it.
+    """
+    ids = [str(scope["id"]).casefold() for scope in scopes]
+    first = ids.index(ids[second])
+    if scopes[first] == scopes[second]:
+        return f"Removed a scope `{scopes.pop(second)['id']}` that was there twice."
+    before = good.value.get("scopes", []) if good is not None else []
+    known = [one.get("roots") for one in before if str(one.get("id")).casefold() == ids[second]]
+    is_known = [scopes[at].get("roots") in known for at in (first, second)]
+    other = scopes[first if is_known == [False, True] else second]
+    old = other["id"]
+    other["id"] = next(made for number in count(2) if (made := f"{old[:60]}-{number}").casefold() not in ids)
+    place = " ".join(other.get("roots", [])) or "the computer"
+    return f"Gave the second scope of the id `{old}`, for {place}, the id `{other['id']}`."
 
 
 def _gives_more(name: str, before: list[Any], given: Any) -> bool:

@@ -21,6 +21,8 @@ def problems_in(error: ValidationError, value: dict[str, Any], at: Positions | N
         path = _existing(one["loc"], value)
         if one["type"] == "missing":
             path = (*path, str(one["loc"][-1]))
+        if one["type"] == "same_id":
+            path = ("scopes", one["ctx"]["index"], "id")
         text = _text(one["type"], one["msg"]) + _meant(one["type"], path, value, one.get("ctx", {}))
         found.setdefault(path, Problem(path, text, one["type"]))
     placed = [at.located(problem) if at is not None else problem for problem in found.values()]

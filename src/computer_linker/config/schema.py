@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
@@ -139,9 +140,9 @@ class Config(Model):
     @model_validator(mode="after")
     def _ids_are_unique(self) -> "Config":
         seen: set[str] = set()
-        for scope in self.scopes:
+        for index, scope in enumerate(self.scopes):
             if scope.id.casefold() in seen:
-                raise ValueError(f"two scopes have the id {scope.id!r}")
+                raise PydanticCustomError("same_id", f"two scopes have the id {scope.id!r}", {"index": index})
             seen.add(scope.id.casefold())
         return self
 

@@ -16,12 +16,13 @@ from computer_linker.errors import (
     ConfirmRequired,
     DeniedByPerson,
     InvalidRequest,
+    LimitExceeded,
     LinkError,
     NoAnswer,
 )
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, error_object
-from computer_linker.model.event import WITHDRAWN, Event
+from computer_linker.model.event import NOT_SHOWN, WITHDRAWN, Event
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
 from computer_linker.registry.operation import Operation
@@ -91,6 +92,8 @@ def mark_failed(event: Event, error: LinkError) -> None:
         # Denied, not answered in time, and no approver available are three different outcomes, each with its code.
         event.decision, event.reason = "ask", error.message
         event.approval = error.approval if isinstance(error, Denied) else None
+    elif isinstance(error, LimitExceeded) and NOT_SHOWN in error.message:
+        event.decision, event.reason = "ask", error.message
     elif isinstance(error, ConfigInvalid) and error.problems:
         # A change of the config that is not valid is refused whole.
         event.decision, event.reason = "deny", error.message

@@ -15,6 +15,8 @@ WITHDRAWN = "withdrawn"
 """Reason of an event that ended before anything began: its caller left, or it was stopped."""
 NOT_SHOWN = "this one was not shown"
 """Part of the reason of an event that was refused without a question, after several noes to its caller."""
+TOO_MANY = "too many requests of this client wait for an answer"
+"""Part of the reason of an event that was refused without a question, for want of room."""
 
 
 @dataclass(frozen=True, slots=True)

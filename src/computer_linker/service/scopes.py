@@ -22,6 +22,12 @@ from computer_linker.registry.context import Context
 from computer_linker.service.settings import live_config
 
 _PLAIN_KINDS = ("true or false", "whole number", "list of")
+_SYSTEM = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/cache", "/var/lib",
+    "/var/log", "/var/spool", "/System", "/Library", "/private/etc",
+)  # fmt: skip
+_OF_USERS = ("/dev/shm", "/run/user", "/run/media", "/usr/src", "/usr/local/src")  # noqa: S108  # compared, not written to
+"""Folders among these that hold files of users and projects."""
 
 
 def scope_in(document: dict[str, Any], scope_id: str) -> dict[str, Any]:
@@ -159,8 +165,20 @@ def more_than_a_project(folder: str) -> str | None:
             )
         case "programs":
             return "holds files that other programs run or trust. A client that changes them chooses what runs as you."
+        case _ if _is_of_the_system(real):
+            leads = "" if str(real) == os.path.abspath(folder) else f"leads to {real}, which "  # noqa: PTH100  # links are kept
+            return (
+                f"{leads}is a folder of the system. It holds settings, programs or data of every user and service; whatever "
+                "you may read or change there, a client may."
+            )
         case _:
             return None
+
+
+def _is_of_the_system(real: Path) -> bool:
+    """Whether a folder belongs to the operating system, by the file system hierarchy standard."""
+    inside = [place for place in _SYSTEM if real.is_relative_to(place)]
+    return bool(inside) and not any(real.is_relative_to(place) for place in _OF_USERS)
 
 
 def _exposing(real: Path, home: Path) -> list[str]:

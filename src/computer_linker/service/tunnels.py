@@ -152,6 +152,7 @@ class TunnelManager:
         """
         async with self._turn:
             before, running = self._supervisor, self._task
+            record = records.kept(self._services.home)
             self._trial = settings
             try:
                 check_can_open(name, self._around)
@@ -162,7 +163,7 @@ class TunnelManager:
                 self._trial = None
                 with anyio.CancelScope(shield=True):
                     if self._task is not running:
-                        await self._put_back(before, running)
+                        await self._put_back(before, running, record)
                 if isinstance(error, CannotServe):
                     raise ExecutionFailed(error.message, hint=error.hint) from error
                 raise
@@ -178,9 +179,12 @@ class TunnelManager:
             why = f": {state.last_error}" if state.last_error else "."
             raise ExecutionFailed(f"The {name} tunnel is {state.state}{why}", hint=state.hint or "")
 
-    async def _put_back(self, before: "Supervisor | None", running: asyncio.Task[None] | None) -> None:
+    async def _put_back(
+        self, before: "Supervisor | None", running: asyncio.Task[None] | None, record: bytes | None
+    ) -> None:
         await self._end()
         self._supervisor = before
+        records.put_back(self._services.home, record)
         # Cancelled, it was open until this one took its place; else it had ended by itself.
         if before is not None and running is not None and running.cancelled():
             await self._open_or_refuse(before.name)

@@ -69,6 +69,22 @@ def save(home: Path, record: TunnelRecord) -> None:
     write_whole(home, FILE_NAME, json.dumps(record.to_wire(), indent=1).encode() + b"\n")
 
 
+def kept(home: Path) -> bytes | None:
+    """The file as it is, for `put_back`; None where there is none."""
+    try:
+        return (home / FILE_NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def put_back(home: Path, before: bytes | None) -> None:
+    """Make the file what it was."""
+    if before is None:
+        (home / FILE_NAME).unlink(missing_ok=True)
+    else:
+        write_whole(home, FILE_NAME, before)
+
+
 def read(home: Path) -> TunnelRecord | None:
     """The current state: a tunnel whose service has ended is `lost`. None when there never was one."""
     try:

@@ -59,6 +59,13 @@ async def test_a_turn_that_only_reads_makes_no_view(tmp_path: Path) -> None:
         assert ran["viewId"] is None and (await road.data("view.list"))["views"] == []
 
 
+async def test_a_turn_that_changed_nothing_leaves_no_view(tmp_path: Path) -> None:
+    steps = (command("codex", "echo looked"), {"say": "ok"})
+    async with agent_road(tmp_path, "codex", *steps, outcome="view") as (road, _):
+        ran = await road.data("codex.run", ".", input={"prompt": "go"})
+        assert ran["viewId"] is None and (await road.data("view.list"))["views"] == []
+
+
 async def test_several_agents_work_side_by_side_and_are_kept_one_after_another(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()

@@ -263,3 +263,23 @@ async def test_tricks_with_the_overlays_own_marks_reach_nothing_outside(
     await road.call("view.keep", ran["view"]["viewId"])
     assert digest(outside) == around and (road.root / ".env").read_text() == "SECRET=1\n"
     assert not any(path.is_block_device() or path.is_char_device() or path.is_fifo() for path in road.root.rglob("*"))
+
+
+async def test_a_started_program_that_changed_nothing_leaves_no_view(road: Road) -> None:
+    """Of a scope that puts every change on a view; one that was asked for stays."""
+    started: list[str] = []
+    for line, options in (("true", {}), ("echo x > made", {}), ("true", {"view": True})):
+        given = {"input": {"command": ["sh", "-c", line]}, "options": options}
+        one = await road.data("command.start", ".", scope="always", **given)
+        started.append(one["viewId"])
+        while (await road.data("command.read", one["processId"], scope="always", options={"waitSeconds": 20}))[
+            "status"
+        ] == "running":
+            pass
+    assert all(started)
+    with anyio.fail_after(60):
+        while started[0] in (
+            left := {one["viewId"] for one in (await road.data("view.list", scope="always"))["views"]}
+        ):
+            await anyio.sleep(0.05)
+    assert left == set(started[1:]) and not (road.root / "made").exists()

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.store import Owner
 from computer_linker.errors import ExecutionFailed, PermissionDenied, wire_codes
@@ -12,9 +13,12 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.operations.artifact.answer import KeptArtifact, Label, facts
+from computer_linker.providers.shots import find_display
+from computer_linker.providers.window_choice import window_by_id, window_of_process
 from computer_linker.registry import Context, Example, operation, shapes
 
 _OPERATIONS = {"display": "screen.capture", "window": "screen.capture_window", "process": "screen.capture_process"}
+_RULES = {"display": "allowDisplays", "window": "allowWindows", "process": "allowProcesses"}
 
 
 class CaptureInput(Model):
@@ -25,10 +29,34 @@ class CaptureInput(Model):
     owner: Label = None
 
 
+async def _show(ctx: Context, target: str = "primary", input: CaptureInput = CaptureInput()) -> Preview:
+    """The display or window that a picture would be kept of. Refused where there is none, or the scope hides it."""
+    policy = ctx.scope.policy
+    _check_local(ctx)
+    may = {"display": policy.allow_displays, "window": policy.allow_windows, "process": policy.allow_processes}
+    if not may[input.source]:
+        raise PermissionDenied(f"This scope does not allow capturing a {input.source}.", rule=_RULES[input.source])
+    if input.source == "display":
+        display = find_display(await ctx.computer.screen.displays(), target)
+        return Preview((f"keeps a picture of the display {display.id} as evidence",))
+    choose = window_by_id if input.source == "window" else window_of_process
+    window = choose(await ctx.computer.windows.list(), target, policy.excluded_applications)
+    return Preview((f'keeps a picture of the window "{window.title}" of {window.app} as evidence',))
+
+
+def _check_local(ctx: Context) -> None:
+    if not ctx.scope.policy.allow_local_fallback:
+        raise PermissionDenied(
+            "This scope takes proof from other programs only; backend.status says which are here.",
+            rule="allowLocalFallback",
+        )
+
+
 @operation(
     "artifact.capture",
     needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    shows=_show,
     text=shapes.ARTIFACTS,
     on="computer",
     deadline_s=30,
@@ -41,11 +69,7 @@ async def artifact_capture(ctx: Context, target: str = "primary", input: Capture
     It is this computer's own desktop, which other programs may be meant to stand before: the scope's policy can forbid it
     with `allowLocalFallback`.
     """
-    if not ctx.scope.policy.allow_local_fallback:
-        raise PermissionDenied(
-            "This scope takes proof from other programs only; backend.status says which are here.",
-            rule="allowLocalFallback",
-        )
+    _check_local(ctx)
     reply = await ctx.dispatch(Call(ctx.scope.id, _OPERATIONS[input.source], target, None, {"return": "bytes"}))
     content = _picture(reply)
     owner = Owner(ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, input.owner or "", "local")

@@ -1,9 +1,11 @@
 """artifact.ingest: keep what another program left behind, by its manifest or one by one."""
 
+from hashlib import sha256
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
 from computer_linker.artifacts.broker import ArtifactBroker, checked_type
 from computer_linker.artifacts.kinds import normalised_kind
 from computer_linker.artifacts.manifest import Entry, entries_of, is_answer, parse_manifest, stated_of
@@ -36,10 +38,24 @@ class IngestInput(Model):
     backend: Annotated[str | None, Field(max_length=60, description="The program that made it.")] = None
 
 
+async def _show(ctx: Context, target: str | None = None, input: IngestInput = IngestInput()) -> Preview:
+    """The files and texts that would be kept. Refused where one cannot be read."""
+    found = [(entry, content, sha256(content).hexdigest()) for entry, content in await _all(ctx, target, input)]
+    lines = [
+        f"keeps {entry.path or 'a text'} as evidence: {len(content)} bytes, sha256 {d}" for entry, content, d in found
+    ]
+    return Preview(tuple(lines), {f"{number}": digest for number, (_, _, digest) in enumerate(found, 1)})
+
+
+async def _all(ctx: Context, target: str | None, input: IngestInput) -> list[tuple[Entry, bytes]]:
+    return await _contents(ctx, await _entries(ctx, target, input))
+
+
 @operation(
     "artifact.ingest",
     needs={Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    shows=_show,
     text=shapes.ARTIFACTS,
     deadline_s=120,
     examples=[
@@ -55,7 +71,7 @@ async def artifact_ingest(ctx: Context, target: str | None = None, input: Ingest
     Only files inside the scope, or in a folder that the scope's policy `intakeRoots` names, are opened, and only with fs:read.
     A `uri` is a file: URI of this computer; nothing is fetched.
     """
-    contents = await _contents(ctx, await _entries(ctx, target, input))
+    contents = await _all(ctx, target, input)
     total = sum(len(content) for _, content in contents)
     owner = Owner(
         ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, input.owner or "", input.backend or ""

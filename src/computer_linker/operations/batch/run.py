@@ -121,7 +121,7 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
         ctx.warn(f"The answer is full after {len(results)} of {len(input.operations)} operations; no more were run.")
     failed = sum(1 for result in results if not result["ok"])
     ctx.failure = _failure(results, len(input.operations)) if failed else None
-    ctx.note(operations=len(results), failed=failed)
+    ctx.note(operations=len(results), failed=failed, steps=len(input.operations))
     return BatchResults(results=results, failed=failed, truncated=room < 0)
 
 

@@ -1,5 +1,6 @@
 """browser.close: end the scope's browser."""
 
+from computer_linker.approvals.request import Preview
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -11,11 +12,18 @@ class ClosedBrowser(Model):
     closed: bool
 
 
+async def _show(ctx: Context) -> Preview:
+    """That the browser would end. Refused where there is none: no one need be asked."""
+    ctx.use(Browsers).find(ctx.scope, ctx.principal)
+    return Preview(("ends the scope's browser, with its pages, cookies and everything it started",))
+
+
 @operation(
     "browser.close",
     needs={Capability.COMMAND_RUN},
     effect=Effect.CHANGE,
     boundary="scoped-metadata",
+    shows=_show,
     examples=[Example("End the browser.", {})],
 )
 async def browser_close(ctx: Context) -> ClosedBrowser:

@@ -1,10 +1,16 @@
 """browser.pdf: the open page as a document."""
 
+from computer_linker.approvals.request import Preview
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import KeptInput, PageFile, keep, made, page_of
+from computer_linker.operations.browser.preview import show_page
 from computer_linker.providers.browser.page import look
 from computer_linker.registry import Context, Example, operation, shapes
+
+
+async def _show(ctx: Context, input: KeptInput = KeptInput()) -> Preview:
+    return await show_page(ctx, ("pdf",))
 
 
 @operation(
@@ -13,6 +19,7 @@ from computer_linker.registry import Context, Example, operation, shapes
     effect=Effect.CHANGE,
     text=shapes.ARTIFACTS,
     boundary="sandboxed",
+    shows=_show,
     examples=[Example("Keep the page as a PDF.", {}, runs=False)],
 )
 async def browser_pdf(ctx: Context, input: KeptInput = KeptInput()) -> PageFile:

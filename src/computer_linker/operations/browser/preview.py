@@ -9,7 +9,7 @@ import anyio
 from computer_linker.approvals.request import Preview
 from computer_linker.errors import Conflict, InvalidRequest, NotFound
 from computer_linker.model.paths import RootedPath
-from computer_linker.operations.browser.paging import checked_ref
+from computer_linker.operations.browser.paging import checked_ref, request
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.browser.addresses import file_url, place_of
 from computer_linker.providers.browser.browsers import Browsers
@@ -56,6 +56,16 @@ async def page_file(ctx: Context, path: RootedPath) -> str:
     if found.type != "file":
         raise InvalidRequest(f"{path.shown} is not a file.", path=path.shown)
     return file_url(path.root, path.parts)
+
+
+async def show_page(ctx: Context, command: tuple[str, ...]) -> Preview:
+    """The open page, for an operation on all of it. Refused where none is open, or the scope's rules refuse the command."""
+    browsers = ctx.use(Browsers)
+    session = browsers.find(ctx.scope, ctx.principal)
+    await browsers.judge(request(ctx), command)
+    async with _busy(session):
+        page = await look(session, ctx.scope)
+    return Preview((f'of the page "{page.title}" at {page.url}',), {"page": digest_of_parts(page.url, page.title)})
 
 
 async def show_dialog(ctx: Context, target: str, input: object = None) -> Preview:

@@ -1,11 +1,12 @@
 """Recordings of a page with start and stop: traces, network logs and videos share one shape."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
 from computer_linker.artifacts.kinds import ProofKind
 from computer_linker.artifacts.store import MAX_BYTES
 from computer_linker.errors import Conflict
@@ -14,7 +15,10 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import keep, page_of
+from computer_linker.operations.browser.preview import show_page
+from computer_linker.providers.browser.browsers import Browsers
 from computer_linker.providers.browser.page import allowed
+from computer_linker.providers.browser.session import Session
 from computer_linker.registry import Context, Example, Operation, operation
 
 Action = Literal["start", "stop"]
@@ -45,14 +49,24 @@ class PageRecording(Model):
     artifact: Annotated[ArtifactFacts | None, Field(description="What was recorded, once it is stopped.")] = None
 
 
-def page_recording(name: str) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+def page_recording(name: str, what: Recording) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Define an operation that starts and stops a recording."""
+
+    async def show(ctx: Context, target: Action, input: object = None) -> Preview:
+        about = await show_page(ctx, what.start if target == "start" else what.stop)
+        try:
+            _check_turn(what, target, ctx.use(Browsers).find(ctx.scope, ctx.principal))
+        except Conflict as error:
+            return replace(about, obstacle=error)
+        return replace(about, lines=(f"{target}s the {what.name}", *about.lines))
+
     return operation(
         name,
         needs={Capability.COMMAND_RUN, Capability.ARTIFACT_WRITE},
         effect=Effect.CHANGE,
         boundary="sandboxed",
         deadline_s=90,
+        shows=show,
         examples=[
             Example("Begin.", {"target": "start"}, runs=False),
             Example("End, and keep it.", {"target": "stop"}, runs=False),
@@ -60,12 +74,17 @@ def page_recording(name: str) -> Callable[[Callable[..., Awaitable[Any]]], Opera
     )
 
 
+def _check_turn(what: Recording, action: Action, session: Session) -> None:
+    """Refuse to start one twice, and to stop one that does not run."""
+    if (action == "start") == (what.name in session.running):
+        raise Conflict(f"A {what.name} is running already." if action == "start" else f"No {what.name} is running.")
+
+
 async def recorded(ctx: Context, what: Recording, action: Action, label: str | None) -> PageRecording:
     """Start or stop a recording. Stopping without a start, and starting twice, are refused."""
     command = what.start if action == "start" else what.stop
     async with page_of(ctx, command) as session:
-        if (action == "start") == (what.name in session.running):
-            raise Conflict(f"A {what.name} is running already." if action == "start" else f"No {what.name} is running.")
+        _check_turn(what, action, session)
         (where,) = await session.ask(("get", "url"))
         url = await allowed(session, ctx.scope, where)
         file = session.place(what.file)

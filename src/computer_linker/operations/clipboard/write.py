@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
 from computer_linker.computer.facets.clipboard import Clip, text_clip
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
@@ -28,10 +29,20 @@ class ClipboardWritten(Model):
     size: int
 
 
+async def _show(ctx: Context, input: ClipboardWriteInput) -> Preview:
+    """The text that would replace what the clipboard holds. Refused where it is neither a text nor a picture."""
+    clip = _clip(input)
+    if input.text is None:
+        ((_, raw),) = clip.forms.items()
+        return Preview((f"puts a picture of {len(raw)} bytes on the clipboard",))
+    return Preview(("puts this text on the clipboard:", *input.text.split("\n")))
+
+
 @operation(
     "clipboard.write",
     needs={Capability.CLIPBOARD_WRITE},
     effect=Effect.ACT,
+    shows=_show,
     on="computer",
     deadline_s=15,
     facets=("clipboard",),

@@ -41,6 +41,7 @@ class AgentView(CommandView):
             files=files,
             truncated=len(found) > len(files),
         )
+        await self.drop_empty()
         return summary, "".join("".join(text.lines or ()) for text in texts)
 
 

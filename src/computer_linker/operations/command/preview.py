@@ -18,6 +18,7 @@ from computer_linker.registry import Context
 
 _ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
 _UNREAD = "Not checked: a name in this line that only the shell has is not held."
+_INCLUDED = "Files that it includes and pattern rules are not shown."
 _ELSEWHERE = "what it does over the network, in other folders, or by services cannot be taken back."
 _AFTERWARDS = {
     "direct": f"`undo` takes back its changes of small folders; {_ELSEWHERE}",
@@ -59,7 +60,11 @@ async def show_script(ctx: Context, input: _Script, target: str = ".", options: 
     around = project.around(script)
     lines = [f"{each.source} says {each.name}: {each.command}" for each in around if each.command]
     named = [folder.child(name).shown for name in MANIFESTS]
-    named += [name for each in around if each.command for name in named_in(each.command, folder, ctx.scope.roots)]
+    recipe = project.recipe(script)
+    if recipe:
+        lines += [f"{script.source} says:", *(f"  {line.expandtabs(4)}" for line in recipe), _INCLUDED]
+    for text in [*(each.command for each in around if each.command), *recipe]:
+        named += named_in(text.strip().lstrip("@-+ "), folder, ctx.scope.roots)
     about = await about_command(ctx, list(argv), target, tuple(named))
     return replace(
         about,

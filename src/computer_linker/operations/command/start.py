@@ -9,7 +9,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_command
-from computer_linker.operations.command.view import ViewOption, view_for
+from computer_linker.operations.command.view import CommandView, ViewOption, view_for
 from computer_linker.providers.processes.managed import Owner
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
@@ -71,12 +71,16 @@ async def command_start(
     view = view_for(ctx, options.view, input.command)
     request = request_of(ctx, target, input.command, input.env, pty=options.pty, view=view)
     prepared = await ctx.use(Preparation).prepare(request)
-    started = await start_prepared(ctx, prepared, options)
-    return started if view is None else started.model_copy(update={"view_id": view.id})
+    return await start_prepared(ctx, prepared, options, view)
 
 
-async def start_prepared(ctx: Context, prepared: Prepared, options: StartOptions) -> StartedProcess:
+async def start_prepared(
+    ctx: Context, prepared: Prepared, options: StartOptions, view: CommandView | None
+) -> StartedProcess:
     """Start a prepared command once the intent is durable."""
+    view_id = None if view is None else view.id
+    if view is not None:
+        view.is_left_alone = True
     ctx.boundary = prepared.boundary
     ctx.warnings.extend(prepared.warnings)
     ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
@@ -99,4 +103,5 @@ async def start_prepared(ctx: Context, prepared: Prepared, options: StartOptions
         command_preview=managed.record.command_preview,
         started_at=managed.record.started_at,
         boundary=managed.record.boundary,
+        view_id=view_id,
     )

@@ -58,6 +58,9 @@ class CommandView:
         self._watching: asyncio.Task[None] | None = None
         self._exceeded = False
         self._is_empty = False
+        self.is_left_alone = False
+        """No call waits for the program's end: an empty view is dropped then."""
+        self._dropping: asyncio.Task[None] | None = None
 
     @property
     def id(self) -> str | None:
@@ -140,6 +143,19 @@ class CommandView:
             self._watching = None
         if self._view is not None:
             self._views.end(self._view)
+            if self.is_left_alone and not self._wanted:
+                self._dropping = asyncio.create_task(self._drop_left())
+
+    async def _drop_left(self) -> None:
+        await self.changes()
+        await self.drop_empty()
+
+    async def drop_empty(self) -> bool:
+        """Drop a view that the scope's policy made and that holds no change; return whether it is gone."""
+        if self._view is None or self._wanted or not self._is_empty or not await run_sync(self._dropped, self._view):
+            return False
+        self._view = None
+        return True
 
     async def changes(self) -> list[tuple[RootedPath, ViewChange]]:
         """What the view would change now that its program has ended; what the changed texts were is stored for a merge."""
@@ -168,10 +184,8 @@ class CommandView:
         """How many names the view would change; None when the scope's policy made it and nothing was changed, so it is gone."""
         if self._view is None:
             return None
-        found = await self.changes()
-        if self._is_empty and not self._wanted and await run_sync(self._dropped, self._view):
-            return None
-        return summary_of(self._view.id, found)
+        view, found = self._view, await self.changes()
+        return None if await self.drop_empty() else summary_of(view.id, found)
 
     def _dropped(self, view: View) -> bool:
         if self._views.is_running(view.id):

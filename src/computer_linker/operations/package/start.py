@@ -33,5 +33,4 @@ async def package_start(
     view = view_for(ctx, options.view, argv)
     request = request_of(ctx, target, argv, input.env, pty=options.pty, view=view, any_of=RUN_SCRIPTS)
     prepared = await ctx.use(Preparation).prepare(request)
-    started = await start_prepared(ctx, prepared, options)
-    return started if view is None else started.model_copy(update={"view_id": view.id})
+    return await start_prepared(ctx, prepared, options, view)

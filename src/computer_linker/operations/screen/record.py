@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from computer_linker.approvals.request import Preview
 from computer_linker.artifacts.store import Owner
-from computer_linker.errors import ConfigInvalid, PermissionDenied
+from computer_linker.errors import ConfigInvalid, Conflict, NotFound, PermissionDenied
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Effect
@@ -15,6 +16,8 @@ from computer_linker.policy.engine import holds
 from computer_linker.providers.recording.recorder import Order, Recording, Recordings
 from computer_linker.providers.shots import find_display
 from computer_linker.registry import Context, Example, operation, shapes
+
+Action = Literal["start", "stop"]
 
 
 class RecordInput(Model):
@@ -39,10 +42,33 @@ class ScreenRecording(Model):
     artifacts: Annotated[list[ArtifactFacts], Field(description="The video or the frames, and a contact sheet.")] = []
 
 
+async def _show(
+    ctx: Context, target: Action, input: RecordInput = RecordInput(), options: RecordOptions = RecordOptions()
+) -> Preview:
+    """The display that would be recorded, or that a recording would end. Refused where neither can be."""
+    _check_allowed(ctx)
+    is_running = ctx.use(Recordings).is_running((ctx.scope.id, ctx.principal.id))
+    if target == "stop":
+        if is_running is None:
+            raise NotFound("No recording of yours is running in this scope.")
+        return Preview(("ends the recording of the screen and keeps it as evidence",))
+    display = find_display(await ctx.computer.screen.displays(), input.display)
+    return Preview(
+        (f"records the display {display.id} for at most {options.max_seconds:g} seconds",),
+        obstacle=Conflict("A recording is running already; stop it first.") if is_running else None,
+    )
+
+
+def _check_allowed(ctx: Context) -> None:
+    if not ctx.scope.policy.allow_displays:
+        raise PermissionDenied("This scope does not allow capturing displays.", rule="allowDisplays")
+
+
 @operation(
     "screen.record",
     needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
+    shows=_show,
     text=shapes.ARTIFACTS,
     on="computer",
     deadline_s=90,
@@ -54,7 +80,7 @@ class ScreenRecording(Model):
 )
 async def screen_record(
     ctx: Context,
-    target: Literal["start", "stop"],
+    target: Action,
     input: RecordInput = RecordInput(),
     options: RecordOptions = RecordOptions(),
 ) -> ScreenRecording:
@@ -64,8 +90,7 @@ async def screen_record(
     `maxSeconds`, when its file is full, or with the service; `stop` then gives what there is.
     """
     policy = ctx.scope.policy
-    if not policy.allow_displays:
-        raise PermissionDenied("This scope does not allow capturing displays.", rule="allowDisplays")
+    _check_allowed(ctx)
     recordings, key = ctx.use(Recordings), (ctx.scope.id, ctx.principal.id)
     if target == "stop":
         made = await recordings.stop(key)

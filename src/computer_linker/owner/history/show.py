@@ -1,5 +1,7 @@
 """history.show: everything that is known of one operation."""
 
+import re
+import shlex
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -112,7 +114,12 @@ def _commands(event: HistoryEvent, stored: Stored | None, *, undoable: bool) -> 
     if stored is not None:
         found.append(stored.command)
     if event["session"] and not (event["principal"] or "").startswith("cli:"):
-        found.append(f"computer-linker history --query session:{event['session']}")
+        found.append(shlex.join(["computer-linker", "history", "--query", f"session:{_in_quotes(event['session'])}"]))
     if event["approval"] is not None:
         found.append(f"computer-linker history show {event['approval']['answer']}")
     return found
+
+
+def _in_quotes(value: str) -> str:
+    """A value as a history query takes it: in quotes where it would end at a space."""
+    return value if re.fullmatch(r"[\w.:/@+-]+", value) else f'"{value}"'

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from computer_linker.config.defaults import policy_of
+from computer_linker.config.defaults import EXECUTES, needs_list, policy_of
+from computer_linker.config.overlaps import take_over
 from computer_linker.model.scope import Scope
 from computer_linker.registry.owner import (
     Context,
@@ -25,6 +26,11 @@ from computer_linker.registry.owner import (
 from computer_linker.service.changing_config import change_config
 from computer_linker.service.scopes import cautions, pin_roots, policy_names, policy_pair, scope_in, warn_of_unasked
 from computer_linker.service.setup import checked_folder
+
+_NO_COMMANDS = (
+    "Only commands that read run, for its policy had no list of commands. Allow others: "
+    'computer-linker scope allow {} "npm test *"'
+)
 
 
 class EditInput(Model):
@@ -46,10 +52,12 @@ class EditInput(Model):
 
 class EditedScope(Scope):
     changed: Annotated[bool, Field(description="False: the scope was like that already.")]
+    taken_over: Annotated[list[str], Field(description="What it does as scopes that have one of its folders do.")] = []
 
 
 def _text(scope: EditedScope) -> Iterator[Shown]:
     yield Note(f"Changed scope {scope.id}." if scope.changed else f"Nothing to change in scope {scope.id}.")
+    yield from map(Note, scope.taken_over)
 
 
 @owner_operation(
@@ -65,10 +73,14 @@ def _text(scope: EditedScope) -> Iterator[Shown]:
     ],
 )
 async def scope_edit(ctx: Context, input: EditInput) -> EditedScope:
-    """Change one scope. It holds from the next call on; the service need not be restarted."""
+    """Change one scope. It holds from the next call on; the service need not be restarted.
+
+    With a folder that other scopes have, it asks you as the strictest of those does, unless its own policy differs.
+    """
     home = ctx.services.home
     roots = [checked_folder(Path(root), home) for root in input.root]
     changed: list[bool] = []
+    asks: list[str] = []
     changes = dict(map(policy_pair, input.policy))
 
     def edit(document: dict[str, Any]) -> None:
@@ -81,6 +93,11 @@ async def scope_edit(ctx: Context, input: EditInput) -> EditedScope:
             given = {**policy_of(scope), **changes}
             policy = {name: value for name, value in given.items() if value is not None}
             scope.update({"policy": policy} if policy or "policy" in scope else {})
+        if EXECUTES & set(input.allow) and "allowedCommands" not in changes and needs_list(scope):
+            scope["policy"] = {**scope["policy"], "allowedCommands": []}
+            asks.append(_NO_COMMANDS.format(scope["id"]))
+        if roots:
+            asks.extend(take_over(scope, [other for other in document["scopes"] if other is not scope]))
         changed.append(scope != before)
 
     config = await change_config(ctx, edit)
@@ -96,4 +113,4 @@ async def scope_edit(ctx: Context, input: EditInput) -> EditedScope:
         root=" ".join(roots) or None,
     )
     warn_of_unasked(ctx, config, input.scope)
-    return EditedScope.from_wire({**stored.to_wire(), "changed": changed[0]})
+    return EditedScope.from_wire({**stored.to_wire(), "changed": changed[0], "takenOver": asks})

@@ -273,7 +273,7 @@ class Agents:
             return turn.model_copy(update={"diff_summary": none})
         if view is not None and (difference := await view.difference()) is not None:
             self.sessions.save_diff(session.session_id, difference[1])
-            return turn.model_copy(update={"diff_summary": difference[0]})
+            return turn.model_copy(update={"diff_summary": difference[0], "view_id": view.id})
         if turn.before is None:
             return turn
         try:

@@ -1,6 +1,7 @@
 """One project folder inside a scope: which manifests it has itself, and the scripts in them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from computer_linker.computer.base import Computer
 from computer_linker.errors import InvalidRequest, LinkError, NotFound
@@ -13,6 +14,7 @@ from computer_linker.providers.packages.manifests import (
     python_manager,
     scripts_of,
 )
+from computer_linker.providers.packages.recipes import recipe_lines
 
 _MAX_MANIFEST = 2_000_000
 _LOCKS = (
@@ -33,6 +35,7 @@ class Project:
 
     manager: str | None
     scripts: tuple[Script, ...]
+    texts: Mapping[Source, str] = field(default_factory=dict)
 
     def script(self, name: str, source: Source | None) -> Script:
         """The script of exactly this name. Raises InvalidRequest when no manifest defines it."""
@@ -52,22 +55,27 @@ class Project:
         by_name = {each.name: each for each in self.scripts if each.source == script.source}
         return [by_name[name] for name in names if name in by_name]
 
+    def recipe(self, script: Script) -> tuple[str, ...]:
+        """The lines of a Makefile or justfile that say what the script runs; empty for other manifests."""
+        return recipe_lines(script.source, self.texts.get(script.source, ""), script.name)
+
 
 async def read_project(computer: Computer, folder: RootedPath) -> Project:
     """Read the folder's own manifests. Raises NotFound when it has none."""
     names = frozenset([lock for lock in _LOCKS if await _exists(computer, folder.child(lock))])
     scripts: list[Script] = []
     managers: list[str] = []
+    texts: dict[Source, str] = {}
     for source in SOURCES:
         text = await _manifest(computer, folder, source)
         if text is None:
             continue
-        manager = _manager(source, names, text)
+        texts[source], manager = text, _manager(source, names, text)
         managers.append(manager)
         scripts += scripts_of(source, text, manager)
     if not managers:
         raise NotFound(f"{folder.shown} has no package.json, pyproject.toml, Makefile or justfile.", path=folder.shown)
-    return Project(managers[0], tuple(scripts))
+    return Project(managers[0], tuple(scripts), texts)
 
 
 def _manager(source: Source, names: frozenset[str], text: str) -> str:

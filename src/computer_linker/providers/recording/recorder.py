@@ -92,6 +92,11 @@ class Recordings:
     def is_busy(self) -> bool:
         return bool(self._tasks)
 
+    def is_running(self, key: Key) -> bool | None:
+        """Whether this caller's recording still runs; None where there is none to stop."""
+        there = self._all.get(key)
+        return None if there is None else there.ending is None
+
     async def start(self, key: Key, order: Order) -> Recording:
         """Start a recording. Returns once the first frame was captured, so that failures are reported at once."""
         there = self._all.get(key)
