@@ -230,8 +230,8 @@ def test_the_second_of_two_requests_shows_the_seconds_it_has_left_by_then(servic
     _issue(service, "second")
     with person_at_terminal(service, None) as person:
         wait_for(lambda: person.seen.count(b"  y  once:") == 1)
-        left = wait_for(
-            lambda: next((one["secondsLeft"] for one in _waiting(service)[1:] if one["secondsLeft"] < 112), None)
+        left: int = wait_for(
+            lambda: next((one["secondsLeft"] for one in _waiting(service)[1:] if one["secondsLeft"] < 112), 0)
         )
         person.press("")
         wait_for(lambda: person.seen.count(b"  y  once:") == 2)

@@ -158,10 +158,8 @@ class Approvals:
 
     def has_standing(self, call: Call, who: Principal) -> bool:
         """Whether a standing yes may cover such a call; `confirm` decides it by what the call is for."""
-        mine = [
-            one for one in self.store.standing if (one.principal, one.op, one.scope) == (who.id, call.op, call.scope)
-        ]
-        return bool(mine)
+        wanted = (who.id, call.op, call.scope)
+        return any((one.principal, one.op, one.scope) == wanted for one in self.store.standing)
 
     async def take(
         self, asked_id: str, answer: Answer, by: Answerer, minutes: int | None = MINUTES
@@ -325,10 +323,9 @@ class Approvals:
                 raise Denied(asked)
             case "waiting" if question is not None:
                 raise question
-            case "waiting" if any(channel.by.way != "dialog" for channel in approvers):
-                raise left_unanswered(asked)
             case "waiting":
-                raise still_needs_a_yes(asked, was_shown=asked.is_in_dialog)
+                had_owner = any(channel.by.way != "dialog" for channel in approvers)
+                raise left_unanswered(asked) if had_owner else still_needs_a_yes(asked, was_shown=asked.is_in_dialog)
             case _:
                 raise no_answer(asked)
 

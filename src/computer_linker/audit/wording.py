@@ -332,14 +332,37 @@ def _changed(summary: Mapping[str, object]) -> str:
     return str(found or "").removeprefix("config: ")
 
 
+def _until(summary: Mapping[str, object]) -> str:
+    """`until 2026-11-17 19:56 UTC, 2 stopped`"""
+    until, stopped = summary.get("until"), summary.get("stopped")
+    parts = [f"until {str(until)[:16].replace('T', ' ')} UTC" if until else "", f"{stopped} stopped" if stopped else ""]
+    return ", ".join(filter(None, parts))
+
+
+def _rule(summary: Mapping[str, object]) -> str:
+    """`app: npm test *`"""
+    return f"{summary.get('scope') or ''}: {summary.get('command') or ''}".removesuffix(": ")
+
+
+def _placed(summary: Mapping[str, object]) -> str:
+    """`app for /home/me/app`"""
+    return f"{summary.get('scope') or ''} for {summary.get('root') or ''}".removesuffix(" for ")
+
+
 _OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {
     "call.stop": _stopped,
     "config.set": _changed,
     "codex.end": lambda summary: str(summary.get("sessionId") or ""),
     "file.undo": _undone,
     "network.connect": _host,
+    "pause": _until,
+    "scope.add": _placed,
+    "scope.allow": _rule,
+    "scope.deny": _rule,
     "scope.edit": _changed,
+    "service.start": lambda summary: f"at {summary.get('address') or 'its private socket alone'}",
     "sessions.revoke": _ended_sessions,
+    "setup": lambda summary: "",
     "undo": _undone,
 }
 """What an event was about, of operations whose summary has it."""

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from support.road import LOCAL, OWNER, Road, folder_scope
+from support.waiting import until_awaited
 
 pytestmark = pytest.mark.anyio
 
@@ -277,9 +278,10 @@ async def test_a_started_program_that_changed_nothing_leaves_no_view(road: Road)
         ] == "running":
             pass
     assert all(started)
-    with anyio.fail_after(60):
-        while started[0] in (
-            left := {one["viewId"] for one in (await road.data("view.list", scope="always"))["views"]}
-        ):
-            await anyio.sleep(0.05)
+
+    async def without_the_first() -> set[str] | None:
+        left = {one["viewId"] for one in (await road.data("view.list", scope="always"))["views"]}
+        return None if started[0] in left else left
+
+    left = await until_awaited(without_the_first)
     assert left == set(started[1:]) and not (road.root / "made").exists()
