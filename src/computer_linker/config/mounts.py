@@ -43,6 +43,11 @@ class MountTable:
                 self._read()
         return self._mounts
 
+    def current(self) -> int:
+        """The version of the table as it is now."""
+        self.mounts()
+        return self.version
+
     def _read(self) -> None:
         os.lseek(self._fd, 0, os.SEEK_SET)
         pieces = []
@@ -69,8 +74,7 @@ def table() -> MountTable:
 
 def shown_below(path: Path, folder: Path) -> tuple[str, ...]:
     """Where mounts below a folder show a path, or a part of what it contains, once more; relative to the folder."""
-    table().mounts()
-    return _shown_below(table().version, path, folder)
+    return _shown_below(table().current(), path, folder)
 
 
 @lru_cache(maxsize=256)

@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from computer_linker.computer.facets.processes import Child, Launch, Mount, NamesChanged, Staging
-from computer_linker.computer.local.linux.processes import LinuxProcesses
+from computer_linker.computer.facets.processes import Mount, NamesChanged, Staging
 from computer_linker.errors import Conflict, LimitExceeded
 from computer_linker.providers.processes.runner import Limits, Runner
-from computer_linker.providers.processes.streams import collect
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.places import SYSTEM, SYSTEM_FACTS, tool_folders
 from computer_linker.providers.sandbox.sandbox import Sandbox
+from support.launching import closed, output_of, processes, staged
 from support.road import Road, folder_scope
 
 pytestmark = [
@@ -149,43 +148,6 @@ async def test_a_tool_folder_that_became_a_link_shows_nothing_of_where_it_leads(
     assert (ran.stdout, ran.returncode) == ("shown\nshown\n", 0), ran.stderr
     if kind == "bubblewrap":
         assert sorted(path.name for path in (home / ".deno" / "bin").iterdir()) == ["tool"]
-
-
-@asynccontextmanager
-async def processes() -> AsyncIterator[LinuxProcesses]:
-    facet = LinuxProcesses()
-    try:
-        yield facet
-    finally:
-        await facet.aclose()
-
-
-def staged(fds: tuple[int, ...], *mounts: Mount, script: str) -> Launch:
-    """A shell in a root made of the system's folders and these mounts."""
-    system = [
-        Mount("link", path, target=str(Path(path).readlink())) if Path(path).is_symlink() else Mount("system", path)
-        for path in ("/usr", "/bin", "/lib", "/lib64", "/etc")
-    ]
-    rooms = [Mount("room", path) for path in ("/proc", "/tmp")] + [Mount("devices", "/dev")]
-    line = f"{shutil.which('bwrap')} --unshare-user --cap-drop ALL --dev-bind /staged / --proc /proc --block-fd 9 --"
-    return Launch(
-        (*line.split(), "/bin/sh", "-c", script),
-        {"PATH": "/usr/bin:/bin"},
-        gate="argv",
-        wrapped=True,
-        staging=Staging((*system, *rooms, *mounts), fds, 1 << 24),
-    )
-
-
-async def output_of(child: Child) -> str:
-    child.go()
-    out, err, _ = await collect(child, limit=200_000)
-    return (out + err).decode()
-
-
-def closed(root: Path, name: str, how: Any = "hidden") -> Mount:
-    found = (root / name).lstat()
-    return Mount(how, f"{root}/{name}", device=found.st_dev, inode=found.st_ino)
 
 
 async def test_each_kind_of_closing_closes(tmp_path: Path) -> None:

@@ -95,13 +95,21 @@ def _system(root: NewRoot, confinement: Confinement) -> None:
     for path, link in system_folders() if not covers_all else ():
         root.add(0, Mount("link", path, target=link) if link else Mount("system", path))
     for path in SYSTEM_FACTS:
-        root.add(1, Mount("system", path))
+        root.add(1, Mount("system", path, inode=_inode(path)))
     root.add(1, Mount("devices", "/dev"))
     for path in ("/proc", "/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
         root.add(1, Mount("room", path))
     for path in secret_settings():
         # No command can replace them, so their identity need not be checked.
         root.add(2, Mount("hidden", path))
+
+
+def _inode(path: str) -> int:
+    """Tells one file of the system from another that replaces it; 0 where there is none."""
+    try:
+        return os.stat(path).st_ino  # noqa: PTH116  # every command waits for this
+    except OSError:
+        return 0
 
 
 def _tools(root: NewRoot, confinement: Confinement) -> None:

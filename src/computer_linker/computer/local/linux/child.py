@@ -13,6 +13,7 @@ from computer_linker.computer.ending import Ending
 from computer_linker.computer.facets.processes import Echo, Ended, Launch, NamesChanged, PtySize, SignalName, Usage
 from computer_linker.computer.local.linux.child_streams import Streams, set_size
 from computer_linker.computer.local.linux.input_state import echo_of, waits_for_input
+from computer_linker.computer.local.linux.staged_ahead import Recipe
 from computer_linker.errors import ExecutionFailed
 
 
@@ -27,6 +28,10 @@ class Ready:
 
     def __init__(self, number: int, pid: int, link: socket.socket, client: str) -> None:
         self.client = client
+        self.recipe: Recipe | None = None
+        """The root it has staged, or is staging; None where it can stage any."""
+        self.is_leaving = False
+        """It is being ended, and can take no order."""
         self.id = number
         self.pid = pid
         self.link = link

@@ -12,9 +12,9 @@ import sys
 from computer_linker.computer.local.linux.control_groups import limit
 from computer_linker.computer.local.linux.id_maps import IdMaps
 from computer_linker.computer.local.linux.inner_network import open_listeners
-from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
-from computer_linker.computer.local.linux.mount_calls import Unstaged
-from computer_linker.computer.local.linux.staging import rehearse, stage
+from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS, STAGE
+from computer_linker.computer.local.linux.mount_calls import Unstaged, detach
+from computer_linker.computer.local.linux.staging import OLD_ROOT, StagedRoot, rehearse, stage
 from computer_linker.system.proc_files import SIGKILL, read, write
 
 TYPE_CHECKING = False
@@ -36,6 +36,8 @@ _RESTORED = tuple(number for number in range(1, 32) if number not in (9, 19))
 UNCOUNTED_PROCESSES = 2048
 """The process limit of a command above the current number, without control groups."""
 _SIG_SETMASK = 2
+FIRST_HIGH = 300
+"""Descriptors from here on are in the way of none that the program expects."""
 _JOIN_SESSION_KEYRING = 1
 _TIOCSCTTY = 0x540E
 _FILE_RIGHTS = 0b111 | 1 << 14 | 1 << 15
@@ -70,23 +72,20 @@ def become(
         _detach(launcher)
         _rehearse()
         maps = IdMaps() if os.geteuid() == 0 else None
-        _await_order(link)
-        _keep_memory()
-        data, fds = _receive(link)
-        if not data:
-            os._exit(127)
-        if data == LONG:
-            data = os.pread(fds[-1], os.fstat(fds[-1]).st_size, 0)
-            os.close(fds.pop())
-        order = marshal.loads(data)  # noqa: S302  # from the service alone
-        _limit(order["limits"], groups)
-        gate = _place_descriptors(order, fds, link.fileno())
-        if order["staging"] is not None:
+        root, listeners = None, []
+        if _await_message(link) == STAGE:
             step = "staging"
-            stage(order["staging"], order["staging"]["held"], maps if order["staging"]["ids"] else None)
-            network = order["staging"]["network"]
-            _report_staged(number, control, [] if network is None else open_listeners(network))
+            root, listeners = _staged(link, maps, groups)
             step = "setup"
+        _keep_memory()
+        order, fds = _received(link)
+        if root is None:
+            _limit_group(order["limits"], groups)
+        _limit_self(order["limits"], groups)
+        if root is not None:
+            root.verify()
+            _report_staged(number, control, listeners)
+        gate = _place_descriptors(order, fds, link.fileno())
         if order["wrapped"] or order["kernel"] is not None:
             step = "keyring"
             _leave_keyring()
@@ -107,6 +106,30 @@ def become(
         os._exit(127)
 
 
+def _staged(link: _socket.socket, maps: IdMaps | None, groups: list[str]) -> "tuple[StagedRoot, list[_socket.socket]]":
+    """Stage the root of an order that follows, at once or later, and wait for that order."""
+    staging, fds = _received(link)
+    # Beyond the numbers that the program's descriptors get.
+    held = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_HIGH) for fd in fds]
+    for fd in fds:
+        os.close(fd)
+    _limit_group(staging["limits"], groups)
+    staging["terminal"] = None if staging["terminal"] is None else held[staging["terminal"]]
+    used = maps if staging["ids"] else None
+    root = stage(staging, [held[index] for index in staging["held"]], used)
+    for fd in held:
+        os.close(fd)
+    if not _has_message(link):
+        # bubblewrap then copies and reads fewer mounts. Where an order waits it is left to bubblewrap, which does it
+        # anyway: it takes milliseconds.
+        detach(b"/" + OLD_ROOT)
+    if used is not None:
+        used.enter_inner()
+    listeners = [] if staging["network"] is None else open_listeners(staging["network"])
+    _await_message(link)
+    return root, listeners
+
+
 def _detach(launcher: int) -> None:
     """Start a new session, set no_new_privs, reset signals, and die with the launcher."""
     os.setsid()
@@ -123,8 +146,15 @@ def _detach(launcher: int) -> None:
     write("/proc/self/oom_score_adj", "500")
 
 
-def _limit(limits: "dict[str, int]", groups: list[str]) -> None:
-    """Set the limits of this command: the control group's where there is one, else resource limits.
+def _limit_group(limits: "dict[str, int]", groups: list[str]) -> None:
+    """Set the limits of this command's control group, while its files are in sight."""
+    if groups:
+        # One more for the anchor.
+        limit(groups, processes=limits["processes"] and limits["processes"] + 1, memory=limits["memory_bytes"])
+
+
+def _limit_self(limits: "dict[str, int]", groups: list[str]) -> None:
+    """Set the resource limits of this command: those of its processes and memory only where there is no control group.
 
     Without a group the kernel counts all of the user's processes, so the bound is the current number plus a margin: a
     command at its limit does not keep a later one from starting. Memory is then limited only where the policy requests
@@ -132,15 +162,12 @@ def _limit(limits: "dict[str, int]", groups: list[str]) -> None:
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
-    processes, memory = limits["processes"], limits["memory_bytes"]
     if groups:
-        # One more for the anchor.
-        limit(groups, processes=processes and processes + 1, memory=memory)
         return
     running = int(read("/proc/loadavg").split()[3].partition(b"/")[2])
-    _lower(resource.RLIMIT_NPROC, running + (processes or UNCOUNTED_PROCESSES))
-    if memory:
-        _lower(resource.RLIMIT_DATA, memory)
+    _lower(resource.RLIMIT_NPROC, running + (limits["processes"] or UNCOUNTED_PROCESSES))
+    if limits["memory_bytes"]:
+        _lower(resource.RLIMIT_DATA, limits["memory_bytes"])
 
 
 def _lower(which: int, value: int) -> None:
@@ -167,9 +194,18 @@ def _rehearse() -> None:
         return
 
 
-def _await_order(link: _socket.socket) -> None:
-    """Wait until a message has arrived, without receiving it."""
-    link.recv_into(_packet, 1, _socket.MSG_PEEK)
+def _await_message(link: _socket.socket) -> int:
+    """Wait until a message has arrived, without receiving it. Returns its first byte; never, once the service closed the link."""
+    if not link.recv_into(_packet, 1, _socket.MSG_PEEK):
+        os._exit(127)
+    return _packet[0]
+
+
+def _has_message(link: _socket.socket) -> bool:
+    try:
+        return link.recv_into(_packet, 1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT) > 0
+    except BlockingIOError:
+        return False
 
 
 def _keep_memory() -> None:
@@ -189,28 +225,32 @@ def _environment(given: dict[str, str], mark: str) -> dict[bytes, bytes]:
     return environment
 
 
-def _receive(control: _socket.socket) -> tuple[bytes, list[int]]:
-    """One packet and its descriptors. `socket.recv_fds` would drop the close-on-exec flag."""
+def _received(link: _socket.socket) -> "tuple[dict[str, Any], list[int]]":
+    """One message and its descriptors. `socket.recv_fds` would drop the close-on-exec flag."""
     room = _socket.CMSG_SPACE(MAX_DESCRIPTORS * 4)
-    size, ancillary, _, _ = control.recvmsg_into([_packet], room, _socket.MSG_CMSG_CLOEXEC)
+    size, ancillary, _, _ = link.recvmsg_into([_packet], room, _socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
     for level, kind, raw in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
             fds += [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw) - 3, 4)]
-    return bytes(memoryview(_packet)[:size]), fds
+    if not size:
+        os._exit(127)
+    data = bytes(memoryview(_packet)[1:size])
+    if data == LONG:
+        data = os.pread(fds[-1], os.fstat(fds[-1]).st_size, 0)
+        os.close(fds.pop())
+    return marshal.loads(data), fds  # noqa: S302  # from the service alone
 
 
 def _place_descriptors(order: "dict[str, Any]", fds: list[int], gate: int) -> int:
     """Move the descriptors to the numbers the program expects, and enter its folder; the rest is close-on-exec."""
     # To high numbers first, so that no target number overwrites a descriptor still needed.
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 300) for fd in fds]
-    gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, 300)
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_HIGH) for fd in fds]
+    gate = fcntl.fcntl(gate, fcntl.F_DUPFD_CLOEXEC, FIRST_HIGH)
     for target, index in zip((0, 1, 2), order["stdio"], strict=True):
         os.dup2(high[index], target, inheritable=True)
     for offset, index in enumerate(order["fds"]):
         os.dup2(high[index], 10 + offset, inheritable=order["wrapped"])
-    if order["staging"] is not None:
-        order["staging"]["held"] = [high[index] for index in order["staging"]["held"]]
     if order["gate"] == "argv":
         os.dup2(gate, 9, inheritable=True)
     if order["filter"] is not None:

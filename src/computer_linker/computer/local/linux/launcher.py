@@ -1,7 +1,8 @@
 """The launcher: a small separate process that starts, reaps and ends commands for the service.
 
 It forks in advance, because forking is the slow part of starting a program: each waiting child is passed to the service
-with a socket, receives one order through it, and waits at the same socket (its gate) for the start message.
+with a socket, receives one order through it, and waits at the same socket (its gate) for the start message. Before the order
+it may be given the root of a sandboxed program to stage.
 
 It imports only a few modules written in C: every page of its memory makes fork, and freeing the child's copy at execve,
 slower. `json`, `socket`, `signal` and `contextlib` together were measured to make a command a third slower.
@@ -16,6 +17,7 @@ child's socket), failed, exit.
 import _socket
 import ctypes
 import errno
+import fcntl
 import gc
 import marshal
 import os
@@ -23,7 +25,14 @@ import select
 import sys
 import time
 
-from computer_linker.computer.local.linux.launched import HELD_BACK, PR_SET_CHILD_SUBREAPER, RUN_VARIABLE, become, libc
+from computer_linker.computer.local.linux.launched import (
+    FIRST_HIGH,
+    HELD_BACK,
+    PR_SET_CHILD_SUBREAPER,
+    RUN_VARIABLE,
+    become,
+    libc,
+)
 from computer_linker.computer.local.linux.slots import Slot, Slots, new_mark
 from computer_linker.system.proc_files import (
     SIGKILL,
@@ -49,12 +58,14 @@ def serve(control_fd: int) -> None:
     """Run the launcher until the service disconnects."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.sigprocmask(_SIG_BLOCK, _mask(*HELD_BACK), None)
-    os.set_inheritable(control_fd, False)
+    # A child puts its program's descriptors at low numbers.
+    control = fcntl.fcntl(control_fd, fcntl.F_DUPFD_CLOEXEC, FIRST_HIGH)
+    os.close(control_fd)
     # Children inherit it: when memory runs out, the kernel ends a command before the service or the person's programs.
     write("/proc/self/oom_score_adj", "500")
     gc.disable()
     gc.freeze()
-    Launcher(_socket.socket(fileno=control_fd)).serve()
+    Launcher(_socket.socket(fileno=control)).serve()
 
 
 class Launcher:

@@ -23,6 +23,10 @@ RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
 _SIZE_24, _SIZE_32 = ctypes.c_size_t(24), ctypes.c_size_t(32)
 _NO_LINKS, _BENEATH = 0x02 | 0x04, 0x08
 _MAX_PATH = 4000
+_STATX = 332 if os.uname().machine == "x86_64" else 291
+_MOUNT_ID, _IS_MOUNT_ROOT = 0x1000 | 0x4000, 0x2000
+_about = ctypes.create_string_buffer(256)
+_MNT_DETACH = 2
 
 
 class Unstaged(OSError):
@@ -121,6 +125,15 @@ def _set(tree: int, attributes: int, flags: int) -> None:
     _call(_MOUNT_SETATTR, tree, b"", flags, wanted, _SIZE_32)
 
 
+def mount_at(fd: int) -> int:
+    """The mount that an entry lies on, odd where the entry is that mount's root; before Linux 6.8 ids are used again."""
+    if _syscall(_STATX, fd, b"", _AT_EMPTY_PATH, _MOUNT_ID, _about) != 0:
+        raise OSError(ctypes.get_errno(), "statx")
+    about = _about.raw
+    is_root = int.from_bytes(about[8:16], sys.byteorder) & _IS_MOUNT_ROOT
+    return int.from_bytes(about[144:152], sys.byteorder) << 1 | bool(is_root)
+
+
 def cover(point: int, tree: int) -> None:
     """Mount a tree, and close both descriptors: there may be more names than the descriptor limit allows."""
     move(tree, point)
@@ -140,6 +153,12 @@ def _call(number: int, *arguments: "Any") -> int:
             raise FileNotFoundError(code, "mount")
         raise Unstaged(code, "mount")
     return result
+
+
+def detach(path: bytes) -> None:
+    """Take a mount and all below it out of this namespace. Waits for a grace period of the kernel."""
+    if libc.umount2(path, _MNT_DETACH) != 0:
+        raise Unstaged(ctypes.get_errno(), "mount")
 
 
 def change_root(folder: int, old: bytes) -> None:

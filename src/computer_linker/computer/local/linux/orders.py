@@ -1,4 +1,4 @@
-"""The order for a waiting child of the launcher: one packet with the program and its descriptors."""
+"""The messages to a waiting child of the launcher: the root to stage, and the order with the program and its descriptors."""
 
 import io
 import marshal
@@ -6,10 +6,19 @@ import os
 import socket
 from typing import Any
 
-from computer_linker.computer.facets.processes import NAMED_RANGE, PROXY, RESOLVER, InnerNetwork, Launch, Mount, Staging
+from computer_linker.computer.facets.processes import (
+    NAMED_RANGE,
+    PROXY,
+    RESOLVER,
+    InnerNetwork,
+    Launch,
+    Mount,
+    ProcessLimits,
+    Staging,
+)
 from computer_linker.computer.local.linux.child_streams import Streams
 from computer_linker.computer.local.linux.kernel_rules import compiled, program_filter
-from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS
+from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS, ORDER, STAGE
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
 _MAX_PACKET = 190_000
@@ -36,12 +45,6 @@ def _send(link: socket.socket, launch: Launch, streams: Streams, filter_fd: int 
     if launch.cwd_fd is not None:
         cwd = len(fds)
         fds.append(launch.cwd_fd)
-    staging = None
-    if launch.staging is not None:
-        staging = _staging(launch.staging, len(fds))
-        fds += launch.staging.fds
-    if len(fds) >= MAX_DESCRIPTORS:
-        raise LimitExceeded("The scope has too many folders for one command.", folders=len(fds), limit=MAX_DESCRIPTORS)
     order = {
         "argv": launch.argv,
         "env": launch.env,
@@ -51,16 +54,40 @@ def _send(link: socket.socket, launch: Launch, streams: Streams, filter_fd: int 
         "pty": launch.pty is not None,
         "wrapped": launch.wrapped,
         "gate": launch.gate,
-        "limits": {
-            "processes": launch.limits.processes or 0,
-            "memory_bytes": launch.limits.memory_bytes or 0,
-            "file_bytes": launch.limits.file_bytes,
-        },
+        "limits": _limits(launch.limits),
         "kernel": compiled(launch.kernel),
-        "staging": staging,
         "filter": filter_at,
     }
-    packet = marshal.dumps(order)
+    _send_message(link, ORDER, order, fds)
+
+
+def send_staging(link: socket.socket, staging: Staging, limits: ProcessLimits, terminal: int | None = None) -> None:
+    """Have a waiting child stage the root of an order that follows. Raises BrokenPipeError when it has ended."""
+    fds = [*staging.fds, *(() if terminal is None else (terminal,))]
+    if len(fds) >= MAX_DESCRIPTORS:
+        raise LimitExceeded("The scope has too many folders for one command.", folders=len(fds), limit=MAX_DESCRIPTORS)
+    message = {
+        "room": staging.room_bytes,
+        "ids": staging.other_ids or 0,
+        "held": list(range(len(staging.fds))),
+        "terminal": None if terminal is None else len(staging.fds),
+        "mounts": [_mount(mount) for mount in staging.mounts],
+        "network": None if staging.network is None else _network(staging.network),
+        "limits": _limits(limits),
+    }
+    _send_message(link, STAGE, message, fds)
+
+
+def _limits(limits: ProcessLimits) -> dict[str, int]:
+    return {
+        "processes": limits.processes or 0,
+        "memory_bytes": limits.memory_bytes or 0,
+        "file_bytes": limits.file_bytes,
+    }
+
+
+def _send_message(link: socket.socket, kind: int, message: dict[str, Any], fds: list[int]) -> None:
+    first, packet = bytes((kind,)), marshal.dumps(message)
     if len(packet) > _MAX_ORDER:
         raise LimitExceeded(
             "The command, its environment and the names to close in its folders are too long.",
@@ -69,18 +96,18 @@ def _send(link: socket.socket, launch: Launch, streams: Streams, filter_fd: int 
         )
     try:
         if len(packet) > _MAX_PACKET:
-            _send_long(link, packet, fds)
+            _send_long(link, first, packet, fds)
         else:
-            socket.send_fds(link, [packet], fds)
+            socket.send_fds(link, [first, packet], fds)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise ExecutionFailed("The system could not start the command; try again.") from error
 
 
-def _send_long(link: socket.socket, packet: bytes, fds: list[int]) -> None:
+def _send_long(link: socket.socket, first: bytes, packet: bytes, fds: list[int]) -> None:
     with _in_memory("order", packet) as memory:
-        socket.send_fds(link, [LONG], [*fds, memory.fileno()])
+        socket.send_fds(link, [first, LONG], [*fds, memory.fileno()])
 
 
 def _in_memory(name: str, data: bytes) -> io.FileIO:
@@ -91,16 +118,6 @@ def _in_memory(name: str, data: bytes) -> io.FileIO:
         left = left[memory.write(left) :]
     memory.seek(0)
     return memory
-
-
-def _staging(staging: Staging, first: int) -> dict[str, Any]:
-    return {
-        "room": staging.room_bytes,
-        "ids": staging.other_ids or 0,
-        "held": list(range(first, first + len(staging.fds))),
-        "mounts": [_mount(mount) for mount in staging.mounts],
-        "network": None if staging.network is None else _network(staging.network),
-    }
 
 
 def _network(network: InnerNetwork) -> dict[str, Any]:

@@ -16,15 +16,12 @@ from typing import Any
 
 import anyio
 
-from computer_linker.computer.facets.processes import (
-    Child,
-    Ended,
-    Launch,
-)
+from computer_linker.computer.facets.processes import Child, Ended, Launch, NamesChanged
 from computer_linker.computer.local.linux.child import LinuxChild, Ready, ended_of, reason_of
 from computer_linker.computer.local.linux.child_streams import Streams
-from computer_linker.computer.local.linux.orders import send_order
-from computer_linker.errors import ExecutionFailed, LimitExceeded
+from computer_linker.computer.local.linux.orders import send_order, send_staging
+from computer_linker.computer.local.linux.staged_ahead import NextRoots, Recipe, close_all, recipe_of
+from computer_linker.errors import ExecutionFailed, LimitExceeded, LinkError
 
 _SOURCE = Path(__file__).parents[4]
 _LAUNCHER = """
@@ -36,6 +33,9 @@ serve(int(sys.argv[2]))
 _DESCRIPTORS = 16_384
 _MAX_AHEAD = 4
 """Children that wait for an order, each for another client."""
+_MAX_STAGED = 2
+"""Of those that have staged a root."""
+_STAGED_S = 30.0
 _MAX_RECEIVED = 64
 """Descriptors of one message: a namespace, and the listeners of a command's own network."""
 _FORK_AHEAD_S = 0.01
@@ -52,6 +52,9 @@ class LinuxProcesses:
         self._ready: deque[Ready] = deque()
         self._wanted: deque[tuple[str, asyncio.Future[Ready]]] = deque()
         self._children: dict[int, LinuxChild] = {}
+        self._next_roots = NextRoots()
+        self.staged_s = _STAGED_S
+        """How long a root that was staged ahead is kept: it keeps the file systems in it in use."""
         self._forking: Counter[str] = Counter()
         """Children of each client that are being forked."""
 
@@ -70,11 +73,23 @@ class LinuxProcesses:
 
     async def spawn(self, launch: Launch) -> Child:
         """Start a process; it waits at its gate until `go()`."""
-        ready = await self._next_ready(launch.client)
+        recipe = recipe_of(launch)
+        staged = self._take_ready(launch.client, recipe) if recipe is not None else None
+        if staged is not None:
+            # Where what was staged ahead is another now, a root is staged anew.
+            with contextlib.suppress(NamesChanged, ExecutionFailed):
+                return await self._started(staged, launch, recipe)
+        return await self._started(await self._next_ready(launch.client), launch, recipe)
+
+    async def _started(self, ready: Ready, launch: Launch, recipe: Recipe | None) -> Child:
+        """Give a waiting child its order, and before that the root to stage if it has none yet."""
         streams: Streams | None = None
         failure = None
         try:
             streams = Streams.open(launch)
+            if launch.staging is not None and ready.recipe is None:
+                terminal = None if launch.pty is None else streams.theirs[0]
+                send_staging(ready.link, launch.staging, launch.limits, terminal)
             send_order(ready.link, launch, streams)
             streams.widen()
         except BrokenPipeError:
@@ -93,6 +108,8 @@ class LinuxProcesses:
         child = LinuxChild(self, ready, launch, streams)
         child.failure = failure
         self._children[ready.id] = child
+        if recipe is not None and launch.staging is not None:
+            self._next_roots.put(launch.client, recipe, launch.staging)
         if self._loop is not None:
             self._loop.call_later(_FORK_AHEAD_S, self._fork_ahead, launch.client)
         if launch.staging is not None:
@@ -120,7 +137,7 @@ class LinuxProcesses:
     async def _next_ready(self, client: str) -> Ready:
         """A child that waits for an order of this client; forked when there is none."""
         self._start()
-        ready = self._take_ready(client)
+        ready = self._take_ready(client, None)
         if ready is not None:
             return ready
         assert self._loop is not None
@@ -131,20 +148,52 @@ class LinuxProcesses:
             self._fork(client)
         return await wanted
 
-    def _take_ready(self, client: str) -> Ready | None:
+    def _take_ready(self, client: str, recipe: Recipe | None) -> Ready | None:
+        """A waiting child of this client that has staged this root, or without one a child that has staged none."""
         for ready in self._ready:
-            if ready.client == client:
+            if ready.client == client and ready.recipe == recipe and not ready.is_leaving:
                 self._ready.remove(ready)
                 return ready
         return None
 
     def _fork_ahead(self, client: str) -> None:
-        """Fork a child for this client's next order; above the limit, the oldest is ended."""
-        if self._control is None or self._forking[client] or any(ready.client == client for ready in self._ready):
+        """Fork a child for this client's next order, or for its next root; above the limit, the oldest is ended."""
+        if self._control is None or self._forking[client]:
             return
-        if len(self._ready) >= _MAX_AHEAD:
-            self.send({"do": "kill", "id": self._ready[0].id})
+        others = [ready for ready in self._ready if ready.recipe is None and not ready.is_leaving]
+        if client not in self._next_roots:
+            if any(ready.client == client for ready in others):
+                return
+            if len(others) >= _MAX_AHEAD:
+                self._end(others[0])
         self._fork(client)
+
+    def _stage_ahead(self, ready: Ready) -> bool:
+        """Have a waiting child stage its client's next root, if there is one; above the limit, the oldest staged one is ended."""
+        root = self._next_roots.take(ready.client)
+        if root is None:
+            return False
+        recipe, staging = root
+        try:
+            send_staging(ready.link, staging, recipe.limits)
+        except (OSError, LinkError):
+            self._end(ready)
+        finally:
+            close_all(staging.fds)
+        staged = [each for each in self._ready if each.recipe is not None and not each.is_leaving]
+        same = [each for each in staged if (each.client, each.recipe) == (ready.client, recipe)]
+        for each in same or staged[: len(staged) + 1 - _MAX_STAGED]:
+            self._end(each)
+        ready.recipe = recipe
+        assert self._loop is not None
+        self._loop.call_later(self.staged_s, self._end, ready)
+        return True
+
+    def _end(self, ready: Ready) -> None:
+        """End a child that waits for its order; no effect once it has one."""
+        if ready in self._ready and not ready.is_leaving:
+            ready.is_leaving = True
+            self.send({"do": "kill", "id": ready.id})
 
     def _fork(self, client: str) -> None:
         self._forking[client] += 1
@@ -220,6 +269,9 @@ class LinuxProcesses:
                 wanted.set_result(ready)
                 return
         self._ready.append(ready)
+        if self._stage_ahead(ready):
+            # Its place is taken by another.
+            self._fork_ahead(ready.client)
 
     def _next_wanted(self, client: str) -> asyncio.Future[Ready] | None:
         for entry in self._wanted:
@@ -278,6 +330,7 @@ class LinuxProcesses:
         for ready in self._ready:
             ready.link.close()
         self._ready.clear()
+        self._next_roots.close()
         self._forking.clear()
         for _, wanted in self._wanted:
             if not wanted.done():

@@ -6,7 +6,10 @@ in which no name can be swapped, with that root and what bubblewrap needs to sta
 whole, and its own user namespace locks the mounts that cover names.
 
 The kernel clones no mount of another namespace, so a held folder is opened again by its path, without following links, and
-must be the same folder. Imports little, like all of the launcher.
+must be the same folder.
+
+A root may be staged before its program is known. Every name in it that lies on the disk is looked at once more when the order
+is there: it must still be the mount that was put there, or still be missing. Imports little, like all of the launcher.
 """
 
 import errno
@@ -26,6 +29,7 @@ from computer_linker.computer.local.linux.mount_calls import (
     clone_at,
     cover,
     filesystem,
+    mount_at,
     move,
     open_path,
     own_namespaces,
@@ -45,9 +49,13 @@ _DEVICE_LINKS = (
 )  # fmt: skip
 _FOR_BUBBLEWRAP = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu", "snap")
 """The folders of its executable, libraries and loader."""
+OLD_ROOT = b"disk"
+"""Where the machine's own root is, until it is detached."""
+_ABSENT, _NO_FOLDER = 0, -1
+"""Nothing of the disk is at a name; the second may also be a link of the disk. Neither is a mount."""
 
 
-def stage(order: "dict[str, Any]", held: list[int], maps: "IdMaps | None") -> None:
+def stage(order: "dict[str, Any]", held: list[int], maps: "IdMaps | None") -> "StagedRoot":
     """Build the root that `order` describes from the `held` descriptors, and change root: it is then at /STAGED_NAME."""
     paths = [os.readlink(b"/proc/self/fd/%d" % fd) for fd in held]  # noqa: PTH115  # pathlib is slow to import
     if maps is None:
@@ -56,15 +64,14 @@ def stage(order: "dict[str, Any]", held: list[int], maps: "IdMaps | None") -> No
         maps.enter_outer(order["ids"])
     # Before anything is mounted: afterwards a path below /tmp resolves differently.
     trees = [_tree_of(fd, path) for fd, path in zip(held, paths, strict=True)]
-    root = _Root(order["room"], os.geteuid() if maps is None else BEYOND)
+    root = StagedRoot(order["room"], os.geteuid() if maps is None else BEYOND, order["terminal"])
     try:
         for kind, at, *rest in order["mounts"]:
             _KINDS[kind](root, at, trees, *rest)
     except FileNotFoundError as error:
         raise Unstaged(errno.ESTALE, "changed") from error
     root.enter()
-    if maps is not None:
-        maps.enter_inner()
+    return root
 
 
 def rehearse() -> None:
@@ -78,11 +85,14 @@ def rehearse() -> None:
         return
 
 
-class _Root:
+class StagedRoot:
     """The root being built: a folder of a small tmpfs, which also contains the covers of hidden names."""
 
-    def __init__(self, size: int, owner: int) -> None:
+    def __init__(self, size: int, owner: int, terminal: int | None) -> None:
         """`owner` gets the covers: a superuser with capabilities could read those of any id it has."""
+        self.terminal = terminal
+        self.on_disk: dict[bytes, int] = {}
+        """What is at each name that lies in a folder of the disk: a mount of ours (`mount_at`), or nothing of the disk's."""
         base = self.base = filesystem(b"tmpfs", (b"size", b"%d" % size), (b"mode", b"0755"))
         # Any folder would do; bubblewrap needs this one to exist as well.
         move(base, open_path(AT_FDCWD, b"/tmp"))
@@ -109,12 +119,40 @@ class _Root:
         return open_path(self.base, name)
 
     def attach(self, tree: int) -> int:
-        """Mount a detached tree outside the staged root: overlayfs takes only mounts of this namespace."""
+        """Mount a tree outside the staged root: overlayfs takes only mounts of this namespace."""
         move(tree, self.room())
         return tree
 
     def is_ours(self, fd: int) -> bool:
         return os.fstat(fd).st_dev == self.device
+
+    def cover(self, at: bytes, point: int, tree: int) -> None:
+        """Mount a tree at a path, and close both descriptors."""
+        self.note(at, point, tree)
+        cover(point, tree)
+
+    def note(self, at: bytes, point: int, tree: int) -> None:
+        """Remember what is about to be mounted on a name of the disk; no other process can reach one of ours."""
+        if self.is_ours(point):
+            self.on_disk.pop(at, None)
+        else:
+            self.on_disk[at] = mount_at(tree)
+
+    def verify(self) -> None:
+        """Look at the names on the disk again: none may have been moved, replaced or made since."""
+        for at, mount in self.on_disk.items():
+            if not self._is_same(at, mount):
+                raise Unstaged(errno.ESTALE, "changed")
+
+    def _is_same(self, at: bytes, mount: int) -> bool:
+        try:
+            fd = open_path(self.fd, at)
+        except OSError as error:
+            return error.errno == errno.ENOENT if mount == _ABSENT else mount == _NO_FOLDER and _is_no_folder(error)
+        try:
+            return self.is_ours(fd) if mount in (_ABSENT, _NO_FOLDER) else mount_at(fd) == mount
+        finally:
+            os.close(fd)
 
     def point(self, at: bytes, *, is_folder: bool = True) -> int:
         """The mount point; created if it is missing, but never in a folder of the disk."""
@@ -134,26 +172,26 @@ class _Root:
             return open_path(parent, name)
 
     def enter(self) -> None:
-        """Make the tmpfs the root of this process. bubblewrap unmounts the disk: doing it twice takes milliseconds."""
-        for name in (b"tmp", b"proc", b"disk"):
+        """Make the tmpfs the root of this process."""
+        for name in (b"tmp", b"proc", OLD_ROOT):
             os.mkdir(name, 0o755, dir_fd=self.base)
         cover(open_path(self.base, b"proc"), clone_at(b"/proc"))
         for link in _FOR_BUBBLEWRAP:
             os.symlink(f"{STAGED_NAME}/{link}", link, dir_fd=self.base)
-        change_root(self.base, b"disk")
+        change_root(self.base, OLD_ROOT)
 
 
-def _show_system(root: _Root, at: bytes, _trees: list[int]) -> None:
+def _show_system(root: StagedRoot, at: bytes, _trees: list[int]) -> None:
     """Mount a system folder or file read-only, where it exists."""
     try:
         tree = clone_at(b"/" + at)
     except FileNotFoundError:
         return
     set_attributes(tree, NOSUID | NODEV | RDONLY)
-    cover(root.point(at, is_folder=_is_folder(os.fstat(tree))), tree)
+    root.cover(at, root.point(at, is_folder=_is_folder(os.fstat(tree))), tree)
 
 
-def _show_held(root: _Root, at: bytes, trees: list[int], index: int, is_read_only: bool) -> None:
+def _show_held(root: StagedRoot, at: bytes, trees: list[int], index: int, is_read_only: bool) -> None:
     """Mount what the service holds at its path; in a folder of the disk only where it really lies there."""
     tree = trees[index]
     found = os.fstat(tree)
@@ -162,13 +200,13 @@ def _show_held(root: _Root, at: bytes, trees: list[int], index: int, is_read_onl
     if not root.is_ours(point) and not os.path.samestat(found, os.fstat(point)):
         raise Unstaged(errno.ESTALE, "changed")
     if at:
-        cover(point, tree)
+        root.cover(at, point, tree)
     else:
         move(tree, point)
         root.fd = tree
 
 
-def _show_view(root: _Root, at: bytes, trees: list[int], index: int, store: int, only: bytes) -> None:
+def _show_view(root: StagedRoot, at: bytes, trees: list[int], index: int, store: int, only: bytes) -> None:
     """Mount a held folder with an overlay: the program's changes go to the store's `upper`, the folder stays as it is."""
     lower, kept = root.attach(read_only(trees[index])), root.attach(trees[store])
     overlay = filesystem(
@@ -181,7 +219,7 @@ def _show_view(root: _Root, at: bytes, trees: list[int], index: int, store: int,
     _put_view(root, at, overlay, lower, only)
 
 
-def _show_copy(root: _Root, at: bytes, trees: list[int], index: int, store: int, only: bytes) -> None:
+def _show_copy(root: StagedRoot, at: bytes, trees: list[int], index: int, store: int, only: bytes) -> None:
     """Mount the copy of a held folder in its place: for folders that overlayfs cannot cover."""
     lower, kept = root.attach(read_only(trees[index])), root.attach(trees[store])
     upper = open_path(kept, b"upper")
@@ -191,9 +229,10 @@ def _show_copy(root: _Root, at: bytes, trees: list[int], index: int, store: int,
     _put_view(root, at, copy, lower, only)
 
 
-def _put_view(root: _Root, at: bytes, tree: int, lower: int, only: bytes) -> None:
+def _put_view(root: StagedRoot, at: bytes, tree: int, lower: int, only: bytes) -> None:
     """Mount a view; where `only` names a folder in it, nothing else of it can be written."""
     point = root.point(at)
+    root.note(at, point, tree)
     move(tree, point)
     os.close(point)
     if only:
@@ -204,30 +243,31 @@ def _put_view(root: _Root, at: bytes, tree: int, lower: int, only: bytes) -> Non
     root.lowers.append((at, lower))
 
 
-def _make_room(root: _Root, at: bytes, _trees: list[int]) -> None:
+def _make_room(root: StagedRoot, at: bytes, _trees: list[int]) -> None:
     """Mount an empty tmpfs for the program to write to."""
     try:
         point = root.point(at)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
+        if _is_no_folder(error):
             # The disk's own entry is visible here: a link, or none.
+            root.on_disk[at] = _NO_FOLDER
             return
         raise
     if not root.is_ours(point):
-        cover(point, clone(root.room()))
+        root.cover(at, point, clone(root.room()))
 
 
-def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
+def _make_devices(root: StagedRoot, at: bytes, trees: list[int]) -> None:
     """Mount the devices every program may use, and a private devpts."""
     _make_room(root, at, trees)
     devices = [(name, b"/dev/" + name) for name in _DEVICES]
-    if os.isatty(1):
+    if root.terminal is not None:
         # Programs look up their terminal by device number among all names in /dev.
-        devices.append((b"console", os.ttyname(1).encode()))
+        devices.append((b"console", os.ttyname(root.terminal).encode()))
     for name, source in devices:
         tree = clone_at(source)
         set_attributes(tree, NOSUID)
-        cover(root.point(at + b"/" + name, is_folder=False), tree)
+        root.cover(at + b"/" + name, root.point(at + b"/" + name, is_folder=False), tree)
     folder = root.point(at)
     for name, target in _DEVICE_LINKS:
         os.symlink(target, name, dir_fd=folder)
@@ -235,10 +275,10 @@ def _make_devices(root: _Root, at: bytes, trees: list[int]) -> None:
     pts = filesystem(
         b"devpts", (b"newinstance", None), (b"ptmxmode", b"0666"), (b"mode", b"620"), attributes=NOSUID | NOEXEC
     )
-    cover(root.point(at + b"/pts"), pts)
+    root.cover(at + b"/pts", root.point(at + b"/pts"), pts)
 
 
-def _write_file(root: _Root, at: bytes, _trees: list[int], text: str) -> None:
+def _write_file(root: StagedRoot, at: bytes, _trees: list[int], text: str) -> None:
     """Mount a read-only file with this text on a file; one that is missing is made, but never in a folder of the disk.
 
     Each character is a byte; a script can be executed.
@@ -252,10 +292,10 @@ def _write_file(root: _Root, at: bytes, _trees: list[int], text: str) -> None:
     fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=root.base)
     os.write(fd, text.encode("latin-1"))
     os.close(fd)
-    cover(point, read_only(clone(open_path(root.base, name))))
+    root.cover(at, point, read_only(clone(open_path(root.base, name))))
 
 
-def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
+def _link(root: StagedRoot, at: bytes, _trees: list[int], target: str) -> None:
     """Create a link, unless a folder of the disk is mounted there, which has its own."""
     above, _, name = at.rpartition(b"/")
     try:
@@ -267,27 +307,27 @@ def _link(root: _Root, at: bytes, _trees: list[int], target: str) -> None:
             raise
 
 
-def _hold(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
+def _hold(root: StagedRoot, at: bytes, _trees: list[int], device: int, inode: int) -> None:
     """Bind a name on itself, so that it can be neither renamed nor removed."""
     point, _ = _seen(root, at, device, inode)
     if point is not None:
-        cover(point, clone(point))
+        root.cover(at, point, clone(point))
 
 
-def _hold_read_only(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
+def _hold_read_only(root: StagedRoot, at: bytes, _trees: list[int], device: int, inode: int) -> None:
     point, _ = _seen(root, at, device, inode)
     if point is not None:
-        cover(point, read_only(clone(point)))
+        root.cover(at, point, read_only(clone(point)))
 
 
-def _hide(root: _Root, at: bytes, _trees: list[int], device: int, inode: int) -> None:
+def _hide(root: StagedRoot, at: bytes, _trees: list[int], device: int, inode: int) -> None:
     """Mount an empty file or folder on a name."""
     point, is_folder = _seen(root, at, device, inode)
     if point is not None:
-        cover(point, clone(root.empty_folder if is_folder else root.empty_file))
+        root.cover(at, point, clone(root.empty_folder if is_folder else root.empty_file))
 
 
-def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, bool]:
+def _seen(root: StagedRoot, at: bytes, device: int, inode: int) -> tuple[int | None, bool]:
     """The entry the service inspected (any, without an inode); None when there is none, or only one of ours."""
     if not at:
         # The root itself cannot be covered: every other name is resolved from it.
@@ -297,9 +337,11 @@ def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, 
         found = os.fstat(point)
         if found.st_dev == root.device:
             os.close(point)
+            root.on_disk.setdefault(at, _ABSENT)
             return None, False
         found = _below_view(root, at) or found
     except FileNotFoundError:
+        root.on_disk.setdefault(at, _ABSENT)
         return None, False
     except OSError as error:
         raise Unstaged(errno.ESTALE, "changed") from error
@@ -308,7 +350,7 @@ def _seen(root: _Root, at: bytes, device: int, inode: int) -> tuple[int | None, 
     return point, _is_folder(found)
 
 
-def _below_view(root: _Root, at: bytes) -> os.stat_result | None:
+def _below_view(root: StagedRoot, at: bytes) -> os.stat_result | None:
     """The real entry of a name in a viewed folder, whose overlay has inodes of its own; None outside of views."""
     for above, lower in root.lowers:
         if at.startswith(above + b"/"):
@@ -346,6 +388,10 @@ def _tree_of(held: int, path: bytes) -> int:
     if not os.path.samestat(os.fstat(held), os.fstat(again)):
         raise Unstaged(errno.ESTALE, "changed")
     return clone(again)
+
+
+def _is_no_folder(error: OSError) -> bool:
+    return error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
 
 
 def _is_folder(found: os.stat_result) -> bool:
