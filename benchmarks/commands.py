@@ -6,6 +6,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from benchmarks import command_servers
 from benchmarks.ratio import Ratio, in_a_folder
 from support.road import LOCAL, Road, folder_scope
 
@@ -25,7 +27,8 @@ _BETWEEN_S = 0.004
 
 def run() -> list[Ratio]:
     """All figures of the family."""
-    return in_a_folder(_run)
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=Path(__file__).parents[1]) as folder:
+        return [*command_servers.rows(Path(folder)), *in_a_folder(_run)]
 
 
 async def _run(folder: Path) -> list[Ratio]:
@@ -39,6 +42,7 @@ async def _run(folder: Path) -> list[Ratio]:
         ratios = [await _bare(road), await _alone(road)]
         if shutil.which("bwrap"):
             ratios.append(await _boxed(road))
+        ratios.append(await _fifty_megabytes(road))
         ratios += await _flood(road)
         ratios.append(await _many(road))
         return ratios
@@ -97,7 +101,7 @@ async def _alone(road: Road) -> Ratio:
 
 
 async def _boxed(road: Road) -> Ratio:
-    line = _line_inside(road)
+    line = command_servers.inside(Path(road.app.config.scopes[1].roots[0]), "/usr/bin/true")
     ours, limit = await _compared(
         lambda: _reply(road, "command.run", ".", "boxed", input={"command": ["/usr/bin/true"]}),
         lambda: _plain(*line),
@@ -106,23 +110,26 @@ async def _boxed(road: Road) -> Ratio:
     return Ratio("command.run of true in bubblewrap, against a plain bwrap line", ours, limit, 1.3)
 
 
-def _line_inside(road: Road) -> list[str]:
-    """A bubblewrap line as a person would write it: everything unshared, the system read-only, the folder writable."""
-    root = road.app.config.scopes[1].roots[0]
-    system = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    return ["bwrap", *system, "--tmpfs", "/tmp", "--bind", root, root, "--chdir", root, "/usr/bin/true"]  # inside
+async def _printed(road: Road, size: int, rounds: int) -> tuple[float, float]:
+    """A command that prints that many bytes, and the same through a plain pipe."""
+    argv = ["head", "-c", str(size), "/dev/zero"]
+
+    async def limit() -> None:
+        process = await asyncio.create_subprocess_shell(f"head -c {size} /dev/zero | cat > /dev/null")
+        await process.wait()
+
+    return await _compared(lambda: _reply(road, "command.run", ".", "bare", input={"command": argv}), limit, rounds)
+
+
+async def _fifty_megabytes(road: Road) -> Ratio:
+    ours, limit = await _printed(road, 50_000_000, 15)
+    return Ratio("a command that prints 50 MB, against cat of the pipe", ours, limit, 1.2)
 
 
 async def _flood(road: Road) -> list[Ratio]:
-    argv = ["head", "-c", str(_GIGABYTE), "/dev/zero"]
     await _reply(road, "command.run", ".", "bare", input={"command": ["head", "-c", "10000000", "/dev/zero"]})
     before = _resident()
-
-    async def limit() -> None:
-        process = await asyncio.create_subprocess_shell(f"head -c {_GIGABYTE} /dev/zero | cat > /dev/null")
-        await process.wait()
-
-    ours, bare = await _compared(lambda: _reply(road, "command.run", ".", "bare", input={"command": argv}), limit, 3)
+    ours, bare = await _printed(road, _GIGABYTE, 3)
     grown = max(_resident() - before, 1)
     return [
         Ratio("a command that prints 1 GB, against cat of the pipe", ours, bare, 2),

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -13,7 +15,7 @@ from computer_linker.computer.facets.processes import Launch, Mount, NamesChange
 from computer_linker.computer.local.linux.processes import LinuxProcesses
 from support.launching import closed, output_of, processes, processes_of, staged, staged_child
 from support.road import Road, folder_scope
-from support.waiting import until
+from support.waiting import DEADLINE_S, until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -172,6 +174,41 @@ async def test_a_folder_that_took_the_place_of_the_root_is_staged_anew(tmp_path:
         finally:
             os.close(again)
         assert child.pid != pid and await output_of(child) == "of-the-new-one\n"
+
+
+_MOUNTED_LATER = """
+import os, subprocess, sys
+from pathlib import Path
+import anyio
+from support.launching import output_of, processes, staged, staged_child
+from computer_linker.computer.facets.processes import Mount
+
+async def main() -> None:
+    root, disk = Path(sys.argv[1]), sys.argv[2]
+    fd = os.open(root, os.O_PATH)
+    launch = staged((fd,), Mount("shown", str(root)), script=f"ls {root}/sub")
+    async with processes() as facet:
+        print(await output_of(await facet.spawn(launch)), end="")
+        pid = await staged_child(facet)
+        subprocess.run(["mount", "--bind", disk, root / "sub"], check=True)
+        child = await facet.spawn(launch)
+        print(child.pid == pid, await output_of(child), end="")
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare, for a mount in a namespace of the test's own")
+def test_a_disk_that_is_mounted_after_staging_is_in_the_root(tmp_path: Path) -> None:
+    root, disk = tmp_path / "root", tmp_path / "disk"
+    for name in (root / "sub" / "covered-by-the-disk", disk / "on-the-disk"):
+        name.mkdir(parents=True)
+    argv = ["unshare", "-rm", sys.executable, "-c", _MOUNTED_LATER, str(root), str(disk)]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False, env=env, timeout=DEADLINE_S)
+    if "unshare:" in ran.stderr:
+        pytest.skip(ran.stderr)
+    assert ran.stdout.splitlines() == ["covered-by-the-disk", "False on-the-disk"], ran.stderr
 
 
 async def test_a_staged_root_is_given_up_after_a_while_and_keeps_no_descriptor(tmp_path: Path) -> None:
