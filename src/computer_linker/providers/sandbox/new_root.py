@@ -92,16 +92,25 @@ def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
 
 def _system(root: NewRoot, confinement: Confinement) -> None:
     covers_all = any(folder.path == "/" for folder in (*confinement.readable, *confinement.writable))
-    for path, link in system_folders() if not covers_all else ():
+    facts = tuple(_inode(path) for path in SYSTEM_FACTS)
+    root.mounts += _system_mounts(() if covers_all else system_folders(), facts)
+
+
+@lru_cache(maxsize=4)
+def _system_mounts(folders: tuple[tuple[str, str], ...], facts: tuple[int, ...]) -> list[tuple[int, int, Mount]]:
+    """What every root has, ranked. Built once, since every command waits for it."""
+    root = NewRoot()
+    for path, link in folders:
         root.add(0, Mount("link", path, target=link) if link else Mount("system", path))
-    for path in SYSTEM_FACTS:
-        root.add(1, Mount("system", path, inode=_inode(path)))
+    for path, inode in zip(SYSTEM_FACTS, facts, strict=True):
+        root.add(1, Mount("system", path, inode=inode))
     root.add(1, Mount("devices", "/dev"))
     for path in ("/proc", "/tmp", "/var/tmp", home()):  # noqa: S108  # the sandbox's own
         root.add(1, Mount("room", path))
     for path in secret_settings():
         # No command can replace them, so their identity need not be checked.
         root.add(2, Mount("hidden", path))
+    return root.mounts
 
 
 def _inode(path: str) -> int:

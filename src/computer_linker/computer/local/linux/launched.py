@@ -61,17 +61,22 @@ _helper_stack_end = ctypes.c_void_p((ctypes.addressof(_helper_stack) + 16_384) &
 
 
 def become(
-    number: int, mark: str, link: _socket.socket, launcher: int, control: _socket.socket, groups: list[str]
+    number: int,
+    mark: str,
+    link: _socket.socket,
+    launcher: int,
+    control: _socket.socket,
+    groups: list[str],
+    maps: IdMaps | None,
 ) -> None:
     """In the child: wait for an order, apply it, wait at the gate, execute the program. Never returns.
 
-    `groups` are the folders of this process's own control group, if it has one.
+    `groups` are the folders of this process's own control group, if it has one; `maps` gives it further ids, where there are any.
     """
     step = "setup"
     try:
         _detach(launcher)
         _rehearse()
-        maps = IdMaps() if os.geteuid() == 0 else None
         root, listeners = None, []
         if _await_message(link) == STAGE:
             step = "staging"
@@ -116,6 +121,8 @@ def _staged(link: _socket.socket, maps: IdMaps | None, groups: list[str]) -> "tu
     _limit_group(staging["limits"], groups)
     staging["terminal"] = None if staging["terminal"] is None else held[staging["terminal"]]
     used = maps if staging["ids"] else None
+    if staging["ids"] and maps is None:
+        raise Unstaged(errno.EPERM, "user namespace")
     root = stage(staging, [held[index] for index in staging["held"]], used)
     for fd in held:
         os.close(fd)

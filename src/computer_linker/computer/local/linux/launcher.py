@@ -25,6 +25,7 @@ import select
 import sys
 import time
 
+from computer_linker.computer.local.linux.id_maps import IdMapper
 from computer_linker.computer.local.linux.launched import (
     FIRST_HIGH,
     HELD_BACK,
@@ -83,6 +84,7 @@ class Launcher:
         """Slots whose command has ended, but which still contain processes."""
         # While we hold this end a child never reads end-of-file at its gate: a dead service must not open it.
         self.gates: dict[int, _socket.socket] = {}
+        self.mapper: IdMapper | None = None
         self.strays_at: float | None = None
         self.early: list[tuple[int, int]] = []
         """Signals for programs that their sandbox has not started yet."""
@@ -122,20 +124,25 @@ class Launcher:
         message = marshal.loads(data)  # noqa: S302  # from the service alone
         match message["do"]:
             case "fork":
-                self.fork(message["client"])
+                self.fork(message["client"], message["ids"])
             case "signal":
                 self.signal(message["id"], message["number"], past_sandbox=message["wrapped"])
             case "kill":
                 self.kill(message["id"])
         return True
 
-    def fork(self, client: str) -> None:
-        """Fork a child for this client that waits for its order, and pass its socket to the service."""
+    def fork(self, client: str, ids: int) -> None:
+        """Fork a child for this client that waits for its order, and pass its socket to the service.
+
+        `ids` is the first of the host's ids that stand for other users in a sandbox; 0 where there are none.
+        """
         self.last_id += 1
         number, mark = self.last_id, new_mark()
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         ours.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 1 << 20)
         try:
+            if ids and self.mapper is None:
+                self.mapper = IdMapper(ids)
             pid, slot = self.forked(number, mark, client, theirs, ours)
         except OSError as error:
             ours.close()
@@ -155,12 +162,13 @@ class Launcher:
         self, number: int, mark: str, client: str, theirs: _socket.socket, ours: _socket.socket
     ) -> tuple[int, Slot | None]:
         """Fork a child in a slot of the client, or directly where there are no control groups."""
+        maps = None if self.mapper is None else self.mapper.maps
         for _ in range(3):
             slot = self.slots.take(client)
             if slot is None:
                 break
             try:
-                return slot.fork(number, mark, theirs), slot
+                return slot.fork(number, mark, theirs, maps), slot
             except OSError as error:
                 if error.errno != errno.ESRCH:
                     raise
@@ -172,7 +180,7 @@ class Launcher:
         pid = os.fork()
         if pid == 0:
             ours.close()
-            become(number, mark, theirs, launcher, self.control, [])
+            become(number, mark, theirs, launcher, self.control, [], maps)
         return pid, None
 
     def signal(self, child: int, number: int, *, past_sandbox: bool) -> None:
@@ -206,7 +214,7 @@ class Launcher:
         for inner in tree:
             send(inner, SIGKILL)
         for stray in children(os.getpid()):
-            if stray not in self.ids and self.owner(stray) == child:
+            if stray not in self.ids and not self.is_mapper(stray) and self.owner(stray) == child:
                 kill_tree(stray)
 
     def reap(self) -> None:
@@ -231,6 +239,9 @@ class Launcher:
                 self.gates.pop(child).close()
                 self.forget_mark(child)
             self.slots.anchor_ended(pid)
+            if self.mapper is not None and self.is_mapper(pid):
+                self.mapper.close()
+                self.mapper = None
         self.emptied = [slot for slot in self.emptied if not self.slots.emptied(slot)]
         if reaped and self.strays_at is None:
             # Delayed: where hundreds end together, one scan serves them all.
@@ -241,10 +252,18 @@ class Launcher:
         self.strays_at = None
         self.emptied = [slot for slot in self.emptied if not self.slots.emptied(slot)]
         for pid in children(os.getpid()):
-            if pid not in self.ids and pid not in self.slots.by_anchor and self.owner(pid) is None:
+            if (
+                pid not in self.ids
+                and pid not in self.slots.by_anchor
+                and not self.is_mapper(pid)
+                and self.owner(pid) is None
+            ):
                 kill_tree(pid)
         if self.emptied:
             self.strays_at = time.monotonic() + _SCAN_AFTER_S
+
+    def is_mapper(self, pid: int) -> bool:
+        return self.mapper is not None and pid == self.mapper.pid
 
     def owner(self, pid: int) -> int | None:
         """The running command an orphan belongs to: by its control group, else by its session or its random mark."""

@@ -19,6 +19,7 @@ import anyio
 from computer_linker.computer.facets.processes import Child, Ended, Launch, NamesChanged
 from computer_linker.computer.local.linux.child import LinuxChild, Ready, ended_of, reason_of
 from computer_linker.computer.local.linux.child_streams import Streams
+from computer_linker.computer.local.linux.id_range import other_ids
 from computer_linker.computer.local.linux.orders import send_order, send_staging
 from computer_linker.computer.local.linux.staged_ahead import NextRoots, Recipe, close_all, recipe_of
 from computer_linker.errors import ExecutionFailed, LimitExceeded, LinkError
@@ -197,7 +198,7 @@ class LinuxProcesses:
 
     def _fork(self, client: str) -> None:
         self._forking[client] += 1
-        self.send({"do": "fork", "client": client})
+        self.send({"do": "fork", "client": client, "ids": other_ids() or 0})
 
     def _start(self) -> None:
         if self._control is not None:

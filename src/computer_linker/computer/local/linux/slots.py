@@ -13,7 +13,7 @@ import os
 import sys
 
 from computer_linker.computer.local.linux.control_groups import ControlGroups
-from computer_linker.computer.local.linux.id_maps import CloneArguments
+from computer_linker.computer.local.linux.id_maps import CloneArguments, IdMaps
 from computer_linker.computer.local.linux.launched import PR_SET_NAME, PR_SET_PDEATHSIG, become, libc
 from computer_linker.system.proc_files import SIGKILL, read, send, write
 
@@ -54,11 +54,12 @@ class Slot:
         self._before = self._counted()
         self._reached: list[tuple[str, int]] | None = None
 
-    def fork(self, number: int, mark: str, gate: _socket.socket) -> int:
+    def fork(self, number: int, mark: str, gate: _socket.socket, maps: IdMaps | None) -> int:
         """Have the anchor fork a child that receives its order at this gate; returns its pid."""
-        fd = gate.fileno().to_bytes(4, sys.byteorder)
+        fds = [gate.fileno()] if maps is None else [gate.fileno(), maps.outer, maps.link.fileno()]
+        rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
         try:
-            self.link.sendmsg([f"{number} {mark}".encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd)])
+            self.link.sendmsg([f"{number} {mark}".encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
             answer = int(self.link.recv(64) or b"-3")
         except OSError as error:
             raise OSError(errno.ESRCH, "the slot's anchor is gone") from error
@@ -257,16 +258,21 @@ def _anchor(link: _socket.socket, launcher: int, control: _socket.socket, places
                 _close(int(name))
         how = CloneArguments(flags=_CLONE_PARENT)
         while True:
-            data, ancillary, _, _ = link.recvmsg(128, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
+            data, ancillary, _, _ = link.recvmsg(128, _socket.CMSG_SPACE(12), _socket.MSG_CMSG_CLOEXEC)
             if not data:
                 return
             number, mark = data.split()
-            gate = _socket.socket(fileno=int.from_bytes(ancillary[0][2][:4], sys.byteorder))
+            rights = ancillary[0][2]
+            fds = [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
             pid = libc.syscall(_CLONE3, ctypes.byref(how), ctypes.sizeof(how))
             if pid == 0:
                 link.close()
-                become(int(number), mark.decode(), gate, launcher, control, places)
-            gate.close()
+                gate, maps = _socket.socket(fileno=fds[0]), None
+                if len(fds) > 1:
+                    maps = IdMaps(fds[1], _socket.socket(fileno=fds[2]))
+                become(int(number), mark.decode(), gate, launcher, control, places, maps)
+            for fd in fds:
+                os.close(fd)
             link.send(str(pid if pid > 0 else -ctypes.get_errno()).encode())
     finally:
         os._exit(0)

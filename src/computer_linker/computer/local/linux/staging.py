@@ -61,7 +61,7 @@ def stage(order: "dict[str, Any]", held: list[int], maps: "IdMaps | None") -> "S
     if maps is None:
         own_namespaces()
     else:
-        maps.enter_outer(order["ids"])
+        maps.enter_outer()
     # Before anything is mounted: afterwards a path below /tmp resolves differently.
     trees = [_tree_of(fd, path) for fd, path in zip(held, paths, strict=True)]
     root = StagedRoot(order["room"], os.geteuid() if maps is None else BEYOND, order["terminal"])
