@@ -13,7 +13,7 @@ import os
 import sys
 
 from computer_linker.computer.local.linux.mount_calls import CLONE_NEWNS, CLONE_NEWUSER, Unstaged, libc
-from computer_linker.computer.local.linux.proc_files import SIGKILL, write
+from computer_linker.system.proc_files import SIGKILL, write
 
 BEYOND = 65_536
 """The id of the outer namespace that the inner one has not."""
