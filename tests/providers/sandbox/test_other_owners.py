@@ -5,6 +5,7 @@ Issue 19, defect of outside suites: as root the sandbox mapped one id, so `tar x
 
 import os
 import shutil
+import signal
 import tarfile
 from collections.abc import AsyncIterator
 from io import BytesIO
@@ -14,7 +15,10 @@ from typing import Any
 import pytest
 
 from computer_linker.computer.local.linux.id_range import COUNT, other_ids
+from computer_linker.system.proc_files import children, read
+from support.launching import processes_of
 from support.road import Road, folder_scope
+from support.waiting import until_awaited
 
 pytestmark = [
     pytest.mark.anyio,
@@ -113,3 +117,25 @@ async def test_a_nested_namespace_uncovers_nothing(road: Road) -> None:
 def test_the_range_belongs_to_no_account_and_no_container() -> None:
     """The mapped ids own no file of the host: they lie where distributions and systemd assign none."""
     assert 1_879_048_192 <= FIRST <= FIRST + COUNT <= 2_147_352_576
+
+
+async def test_the_helper_that_maps_ids_is_started_again_when_it_was_killed(road: Road) -> None:
+    processes = processes_of(road.app.computer)
+    assert (await run(road, "id -u"))["stdout"] == "0\n"
+
+    def helpers() -> list[int]:
+        assert processes.launcher_pid is not None
+        return [pid for pid in children(processes.launcher_pid) if read(f"/proc/{pid}/comm") == b"linker-id-maps\n"]
+
+    (old,) = helpers()
+    os.kill(old, signal.SIGKILL)
+    # A child that was forked before it was killed can get no ids any more, and starts nothing.
+    command = {"command": ["sh", "-c", "chown 1000 . && stat -c %u . && chown 0 ."]}
+
+    async def has_run() -> bool:
+        ran = await road.call("command.run", ".", input=command)
+        assert ran["ok"] or "user namespace" in ran["error"]["message"] or "staging" in ran["error"]["message"], ran
+        return bool(ran["ok"] and ran["data"]["stdout"] == "1000\n")
+
+    await until_awaited(has_run)
+    assert helpers() != [old]

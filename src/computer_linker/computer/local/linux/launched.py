@@ -37,7 +37,7 @@ UNCOUNTED_PROCESSES = 2048
 """The process limit of a command above the current number, without control groups."""
 _SIG_SETMASK = 2
 FIRST_HIGH = 300
-"""Descriptors from here on are in the way of none that the program expects."""
+"""Descriptors are put here first, beyond all that the program expects."""
 _JOIN_SESSION_KEYRING = 1
 _TIOCSCTTY = 0x540E
 _FILE_RIGHTS = 0b111 | 1 << 14 | 1 << 15
@@ -77,7 +77,8 @@ def become(
     try:
         _detach(launcher)
         _rehearse()
-        root, listeners = None, []
+        root: StagedRoot | None = None
+        listeners: list[_socket.socket] = []
         if _await_message(link) == STAGE:
             step = "staging"
             root, listeners = _staged(link, maps, groups)
