@@ -278,6 +278,7 @@ async def test_advice_fits_the_operation(store: AuditStore, op: str, code: str, 
 
 
 async def test_the_services_own_texts_and_clients_names_are_kept_as_they_are(store: AuditStore) -> None:
+    """Point 000-146."""
     boundary = (
         "bubblewrap: files, network, processes; Codex's own sandbox is off because the outer one holds it; limits"
     )

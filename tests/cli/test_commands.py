@@ -236,6 +236,7 @@ def test_doctor_reports_programs_findings_and_release_readiness(shell: Shell) ->
 
 
 def test_screen_status_captures_nothing_and_says_what_is_missing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points 000-153, 000-213 and 001-091."""
     shell("setup", shell.folder, "--screen")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)

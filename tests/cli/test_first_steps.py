@@ -33,6 +33,7 @@ def answer(run: Run, *words: str) -> Any:
 
 
 def test_quickstart_shows_what_start_would_do_and_does_nothing(run: Run, tmp_path: Path) -> None:
+    """Point 000-214."""
     planned = answer(run, "quickstart", str(tmp_path / "app"), "--git", "--shell")
     (scope,) = planned["scopes"]
     assert {"git:write", "command:run"} <= set(scope["capabilities"]) and planned["wouldDo"]
@@ -45,6 +46,7 @@ def test_quickstart_shows_what_start_would_do_and_does_nothing(run: Run, tmp_pat
 
 
 def test_init_makes_a_config_and_a_token_and_exposes_nothing(run: Run, tmp_path: Path) -> None:
+    """Point 001-006."""
     assert answer(run, "init")["done"]
     config = load(tmp_path / "state")
     assert config.owner_token and config.scopes == []
@@ -54,6 +56,7 @@ def test_init_makes_a_config_and_a_token_and_exposes_nothing(run: Run, tmp_path:
 
 
 def test_command_words_of_earlier_versions_still_work(run: Run, tmp_path: Path) -> None:
+    """Points 001-007 and 001-098."""
     assert run("workspace", "add", str(tmp_path / "app"), "--id", "app")[0] == 0
     assert run("workspace", "update", "app", "--name", "Main")[0] == 0
     assert answer(run, "workspace", "list")["scopes"][0]["name"] == "Main"
@@ -64,6 +67,7 @@ def test_command_words_of_earlier_versions_still_work(run: Run, tmp_path: Path) 
 
 
 def test_what_chatgpt_needs_is_printed_by_parts(run: Run, tmp_path: Path) -> None:
+    """Point 001-097."""
     run("init")
     code, out, err = run("client", "chatgpt", "url")
     assert (code, out) == (1, "") and "--tunnel" in err
@@ -75,5 +79,6 @@ def test_what_chatgpt_needs_is_printed_by_parts(run: Run, tmp_path: Path) -> Non
 
 
 def test_the_short_help_names_tunnels_and_the_preview(run: Run) -> None:
+    """Point 000-214."""
     out = run("--help")[1]
     assert "--tunnel cloudflare" in out and "quickstart FOLDER" in out

@@ -89,6 +89,7 @@ def _names(event: Any, session: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("open_client", [stdio, stream], ids=["stdio", "socket"])
 def test_a_local_client_is_disconnected(service: Service, open_client: Callable[..., Any]) -> None:
+    """Point 001-099."""
     name = open_client.__name__
     with open_client(service.home) as client:
         client.initialize()
@@ -145,6 +146,7 @@ def test_a_client_with_the_owner_token_and_a_session_is_ended(service: Service) 
 
 
 def test_a_client_with_the_owner_token_and_no_session_is_refused_from_then_on(service: Service) -> None:
+    """Point 001-099."""
     http = Http(service.port, TOKEN)
     params = {"name": "computer_operation", "arguments": sleeper("modern")}
 
@@ -161,6 +163,7 @@ def test_a_client_with_the_owner_token_and_no_session_is_refused_from_then_on(se
 
 
 def test_an_oauth_client_is_ended_with_its_tokens(service: Service) -> None:
+    """Point 001-099."""
     _, issued = tokens(Browser(service.base), group=["linker:read", "linker:write", "linker:run"])
     http = Http(service.port, issued["access_token"])
     params = {"name": "computer_operation", "arguments": sleeper("oauth")}

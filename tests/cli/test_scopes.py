@@ -38,6 +38,7 @@ def stored(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_a_scope_is_shown_with_its_folders_rights_and_policy(run: Run, tmp_path: Path) -> None:
+    """Point 001-089."""
     run("scope", "edit", "app", "--policy", "confirm=all")
     code, out, _ = run("scope", "show", "app", "--json")
     shown = json.loads(out)
@@ -49,6 +50,7 @@ def test_a_scope_is_shown_with_its_folders_rights_and_policy(run: Run, tmp_path:
 
 
 def test_one_more_command_is_allowed_and_the_other_rules_stay(run: Run, tmp_path: Path) -> None:
+    """Point 001-089."""
     assert run("scope", "allow", "app", "cargo test *")[0] == 0
     scope = stored(tmp_path)
     assert scope["policy"]["allowedCommands"] == ["cargo test *"] and scope["policy"]["network"] is False

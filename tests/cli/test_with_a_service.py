@@ -231,6 +231,7 @@ def test_a_config_broken_while_serving_takes_away_what_it_changes_and_no_more(tm
 
 
 def test_self_test_passes_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Points 000-211 and 001-086."""
     place = tmp_path / "temporary"
     place.mkdir()
     env = {**os.environ, "TMPDIR": str(place), "COMPUTER_LINKER_HOME": str(tmp_path / "untouched")}

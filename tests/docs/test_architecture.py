@@ -18,6 +18,7 @@ def test_every_file_that_is_named_is_there(page: str) -> None:
 
 
 def test_the_layers_are_those_of_the_import_contract() -> None:
+    """Point 001-119."""
     contract = (ROOT / "pyproject.toml").read_text().split("layers = [")[1].split("]")[0]
     layers = re.findall(r"[a-z_]+", contract)
     told = (

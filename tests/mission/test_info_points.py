@@ -1,5 +1,8 @@
 """Points of the sources about get_computer_info and the older capabilities, through the JSON API of a running service."""
 
+import getpass
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,3 +131,24 @@ def test_policy_is_evaluated_in_the_order_of_the_specification(http: Http) -> No
     assert [http.control("computer_operation", **call)["error"]["code"] for call, _ in asked] == [
         code for _, code in asked
     ]
+
+
+def test_the_user_is_named_with_whether_elevated(http: Http) -> None:
+    """Point 000-077."""
+    user = http.control("get_computer_info", include=["platform"])["platform"]["user"]
+    assert user["name"] == getpass.getuser() and user["elevated"] is (os.geteuid() == 0)
+
+
+def test_readiness_workspaces_history_and_sessions_have_addresses_of_their_own(http: Http) -> None:
+    """Point 001-052; and nothing of them without a credential."""
+    bare = Http(http.port)
+    for path, field in (
+        ("doctor", "releaseReadiness"),
+        ("workspaces", "workspaces"),
+        ("history", "events"),
+        ("sessions", "sessions"),
+    ):
+        status, body = http.send("GET", f"/api/v1/{path}")
+        assert (status, field in json.loads(body)) == (200, True), path
+        assert bare.send("GET", f"/api/v1/{path}")[0] == 401
+    bare.close()

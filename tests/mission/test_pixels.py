@@ -14,6 +14,7 @@ from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.transports.http.json_api import JsonApi
 from support.desktop import missing, x11_desktop
+from support.lines import stdio
 from support.road import LOCAL, Road, computer_scope
 from support.service import PROGRAM, end_service, environment, write_config
 
@@ -58,6 +59,14 @@ def test_the_command_line_answers_with_a_file(tmp_path: Path) -> None:
         command = [*PROGRAM, "op", "screen.capture", "primary", "--json"]
         env = environment(home, DISPLAY=desktop.display)
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240)
+        status = subprocess.run(
+            [*PROGRAM, "screen", "status", "--json"], env=env, capture_output=True, text=True, timeout=240
+        )
+        with stdio(home) as lines:
+            told = lines.tool("get_computer_info", include=["tools"])
         end_service(home)
+    # Points 000-153, 000-213, 001-091: the permission is asked for, without pixels.
+    assert json.loads(status.stdout)["screenshot"]["permission"]["status"] == "granted", status
+    assert json.loads(told["content"][0]["text"])["tools"]["screenshot"]["permission"]["status"] == "granted"
     assert done.returncode == 0, done.stderr
     assert Path(json.loads(done.stdout)["data"]["fileRef"]).read_bytes().startswith(PNG)

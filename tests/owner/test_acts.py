@@ -147,6 +147,7 @@ def test_the_history_itself(service: Service) -> None:
 
 
 def test_the_start_of_the_service(service: Service) -> None:
+    """Point 001-112."""
     started = event_of(service, "service.start")
     assert started["summary"]["address"] == service.url and started["principal"].startswith("cli:")
 

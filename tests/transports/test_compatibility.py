@@ -132,6 +132,7 @@ def test_the_older_names_are_refused_as_the_new_ones_are(
 
 
 def test_the_json_api_knows_the_older_actions(service: Service) -> None:
+    """Points 001-010, 001-014, 001-026 and 001-032."""
     http = service.http()
     assert http.control("list_workspaces")["workspaces"][0]["id"] == "app"
     assert http.control("workspace_operation", workspace="app", operation="read", path="notes.txt")["size"] == 8

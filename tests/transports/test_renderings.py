@@ -139,6 +139,7 @@ def test_a_request_of_2026_07_28_is_rendered_for_the_client_it_names(service: Se
 
 
 def test_stdio_takes_the_choice_of_the_client_s_own_environment(service: Service) -> None:
+    """Point 001-023."""
     for env, structured, tools in (
         ({}, True, 3),
         ({"COMPUTER_LINKER_RENDER": "model"}, False, 3),
@@ -151,6 +152,7 @@ def test_stdio_takes_the_choice_of_the_client_s_own_environment(service: Service
 
 
 def test_the_list_of_tools_is_small_and_honest(service: Service) -> None:
+    """Point 001-023."""
     for client in ("some script", "codex-mcp-client", "claude-code"):
         for surface in ("default", "split"):
             made = session(service, client, {"Computer-Linker-Tool-Surface": surface})

@@ -65,4 +65,4 @@ async def _permission(computer: Computer) -> ScreenPermission:
         return ScreenPermission(status="unknown", detail=str(error) or "the display server does not answer")
     if state.backend == "portal":
         return ScreenPermission(status="asks", detail="the desktop asks its person at a capture")
-    return ScreenPermission(status="granted", detail=f"{len(displays)} displays answer")
+    return ScreenPermission(status="granted", detail=f"displays that answer: {len(displays)}")

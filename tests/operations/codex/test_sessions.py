@@ -56,6 +56,7 @@ async def test_a_run_edits_and_is_taken_back(tmp_path: Path, agent: str) -> None
 
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_a_session_is_read_while_it_runs(tmp_path: Path, agent: str) -> None:
+    """Point 000-146."""
     steps = (command(agent, "echo first-output"), {"say": "over now", "hold": True})
     async with agent_road(tmp_path, agent, *steps) as (road, model):
         started = await road.data("codex.start", ".", input={"prompt": "go", "agent": agent})
