@@ -15,7 +15,7 @@ _NEEDS_QUOTES = re.compile(r"[\s'\"]")
 _PLAIN_LINE = re.compile(r"[A-Za-z0-9._/ -]*\Z")
 _SUSPECT = re.compile(
     r"(?i)pass|pwd|secret|token|key|auth|login|cred|sig|pin|otp| -[a-z]*[puwaxt]|sqlplus|net use|wpa|consul|jwt| mc "
-    r"|openssl|keygen|obscure|vault|dbus|expect|knife| -[a-z]*[cekn] |config:set|unlock|_pw"
+    r"|openssl|keygen|obscure|vault|dbus|expect|knife| -[a-z]*[cekns] |config:set|unlock|pw\b|psk|crypt|digest|identified"
 )
 """A plain line without any of these is kept without further parsing."""
 _BASE64 = re.compile(r"(?<![\w/.-])[A-Za-z0-9+/]{32,}={0,2}(?![\w/.-])")
@@ -32,18 +32,23 @@ _PIPED = re.compile(
     rf"((?:^|[;&|('\"]\s*|\s)(?:echo|printf)(?:\s+-\w+|\s+['\"]?%s(?:\\n)?['\"]?)*\s+)({_WORD})"
     rf"(\s*\|\s*(?:sudo\s+)?\S*(?:{_ASKS})\b|\s*>+\s*\S*(?:{_PRIVATE_FILE})|\s*\))"
 )
-_OPTION = r"(?:pass(?:word|wd|phrase|in|out)?|pwd|secret|token|api-?key|access-?key|private-?key|hmac|credential)s?"
+_OPTION = r"(?:pass(?:word|wd|phrase|in|out)?|pwd|[uo]?pw|psk|secret|token|api-?key|access-?key|private-?key|hmac|credential)s?"
 _FOLLOWS = re.compile(
-    rf"(?i)((?:^|\s)(?:-{{1,2}}[\w.-]*{_OPTION}(?:[_-]?\w+)?|password|pypi-token\.\w+)(?:=|\s+|\s+pass:|=pass:))({_WORD})"
+    rf"(?i)((?:^|[\s'\"\[])(?:-{{1,2}}[\w.-]*{_OPTION}(?:[_-]?\w+)?|[\w.:-]*(?:password|psk|_pw)|identified by|pypi-token\.\w+)"
+    rf"(?:=|['\"\]]*\s+|\s+pass:|=pass:))({_WORD})"
 )
 _PROGRAMS = {
     r"(?:mysql\w*|mariadb\w*)": r"-p",
-    r"(?:7z\w*|rar|unrar)": r"-p",
-    r"(?:docker login|podman login|az|twine|ncftpput|sshpass)": r"-p\s+",
+    r"(?:7z\w*|rar|unrar)": r"-h?p",
+    r"(?:docker login|podman login|az|twine|ncftpput|sshpass|rdesktop|veracrypt)": r"-p(?:\s+|=)",
     r"(?:zip|unzip|sqlcmd|isql|bcp|ipmitool)": r"-P\s*",
     r"(?:redis-cli)": r"-a\s+",
-    r"(?:ldapsearch|ldapadd|ldapmodify)": r"-w\s+",
-    r"(?:snmp\w+)": r"-A\s+",
+    r"(?:ldapsearch|ldapadd|ldapmodify|ldappasswd|kadmin)": r"-[sw]\s+",
+    r"(?:snmp\w+)": r"-[Ac]\s+",
+    r"(?:qpdf)": r"--encrypt\s+",
+    r"(?:signtool)": r"/p\s+",
+    r"(?:pulumi)": r"--secret\s+\S+\s+",
+    r"(?:iwconfig)": r"key\s+",
     r"(?:snmp[a-z]+)": r"-X\s+",
     r"(?:xfreerdp\w*)": r"/p:",
     r"(?:openssl)": r"(?:-[Kk]\s+|-hmac\s+|pass:)",
@@ -67,12 +72,13 @@ _TAKEN_LAST = (
     r"cargo login|vault login|snyk auth|jwt decode|wpa_passphrase \S+|htpasswd (?:-\S+ )+\S+ \S+"
     r"|htpasswd -\w*n\w*(?: -\S+)* \S+|rclone obscure|ansible-vault encrypt_string(?: -\S+)*|keyctl (?:add|padd) \S+ \S+"
     r"|git config(?: -\S+)* \S*(?:password|token|secret|auth)\S*"
-    r"|bw unlock|AUTH|(?:user|owner|input)_pw"
+    r"|bw unlock|AUTH|mkpasswd|net user \S+|htdigest(?: -\S+)* \S+ \S+ \S+|ConvertTo-SecureString"
     r"|consul kv put \S*pass\S*|mc alias set \S+ \S+ \S+|net use \S+ \S+"
 )
 _LAST = re.compile(rf"((?:^|[\s;&|'\"])(?:{_TAKEN_LAST})\s+)({_WORD})")
 _LOGINS = (
-    re.compile(rf"((?:^|\s)(?:-u|--user|-a|--auth)\s*'?\"?[^\s:,]{{1,80}}[:,])({_WORD})"),
+    re.compile(r"((?:^|\s)sftp\s+(?:-\S+\s+)*[^\s:@/]+:)([^\s@]+)(?=@)"),
+    re.compile(rf"((?:^|\s)(?:-u|--user|--proxy-user|-U|-a|--auth)\s*'?\"?[^\s:,]{{1,80}}[:,])({_WORD})"),
     re.compile(rf"((?:^|\s)-U\s+[^\s%]{{1,80}}%)({_WORD})"),
     re.compile(r"((?:^|\s)sqlplus\s+[^\s/]+/)([^\s@]+)"),
     re.compile(r"([a-z][a-z0-9+.-]{0,30}://[^\s/:@]*:)([^\s/]+)(?=@)"),
@@ -84,7 +90,9 @@ _STORED_VALUE = re.compile(rf"(=)({_WORD})")
 
 def _shown(word: str) -> str:
     """Quote one word only where its end would be ambiguous. The result is for reading, not for execution."""
-    return word if word and not _NEEDS_QUOTES.search(word) else shlex.quote(word)
+    if word and not _NEEDS_QUOTES.search(word):
+        return word
+    return f'"{word}"' if "'" in word and '"' not in word else shlex.quote(word)
 
 
 def _is_key(run: str) -> bool:
