@@ -17,6 +17,7 @@ from support.events import owners_history
 from support.oauth import Browser, tokens
 from support.road import folder_scope
 from support.service import PROGRAM, TOKEN, Service, environment, serving
+from support.waiting import wait_for
 
 TRIED = {
     "approvals.allow", "approvals.allow_client", "approvals.close", "approvals.deny", "approvals.disallow_client", "approvals.phone",
@@ -147,7 +148,8 @@ def test_the_history_itself(service: Service) -> None:
 
 
 def test_the_start_of_the_service(service: Service) -> None:
-    """Point 001-112."""
+    """Point 001-112. It is recorded once the service listens, so right after the address is known it may not be there yet."""
+    assert wait_for(lambda: any(event["op"] == "service.start" for event in owners_history(service.home, 500)))
     started = event_of(service, "service.start")
     assert started["summary"]["address"] == service.url and started["principal"].startswith("cli:")
 
