@@ -51,11 +51,12 @@ _ABSENT_FCNTL = (
 _HIDDEN = ("/proc", "/sys")
 _LINUX_CALLS = (
     "syscall", "prctl", "unshare", "setns", "mount", "umount2", "inotify_init1", "inotify_add_watch", "renameat2", "memfd_create",
-    "pivot_root", "epoll_create1", "signalfd", "getxattr", "statx", "personality", "fgetxattr",
+    "pivot_root", "epoll_create1", "signalfd", "getxattr", "statx", "personality",
 )  # fmt: skip
 _LOCAL_PEERCRED, _LOCAL_PEERPID = 1, 2
 _F_GETPATH, _F_FULLFSYNC = 50, 51
 _real_open, _real_readlink = os.open, os.readlink
+_real_listxattr, _real_getxattr, _real_setxattr = os.listxattr, os.getxattr, os.setxattr
 
 
 def install() -> None:
@@ -191,25 +192,51 @@ def _replace_libraries() -> None:
 
 
 def _proc_pidinfo(pid: int, flavor: int, _argument: int, buffer: Any, size: int) -> int:
-    """PROC_PIDTBSDINFO: struct proc_bsdinfo, 136 bytes (sys/proc_info.h)."""
-    if flavor != 3 or size < 136:
+    """PROC_PIDTASKALLINFO and PROC_PIDTBSDINFO (sys/proc_info.h): struct proc_bsdinfo, then struct proc_taskinfo."""
+    wanted = {2: 232, 3: 136}.get(flavor, 0)
+    if not wanted or size < wanted:
         return 0
     try:
-        fd = _unhidden_open(f"/proc/{pid}/stat")
-    except OSError:
+        name, _, rest = _read_hidden(f"/proc/{pid}/stat").rpartition(b")")
+        uid = int(_read_hidden(f"/proc/{pid}/status").partition(b"\nUid:")[2].split()[0])
+    except (OSError, IndexError):
         return 0
-    try:
-        name, _, rest = os.read(fd, 4096).rpartition(b")")
-    finally:
-        os.close(fd)
     fields = rest.split()
     ticks = int(fields[19])
-    raw = bytearray(136)
-    struct.pack_into("IIIII", raw, 0, 0, 2 if fields[0] not in (b"Z", b"X") else 5, 0, pid, int(fields[1]))
+    raw = bytearray(232)
+    struct.pack_into("IIIIII", raw, 0, 0, 5 if fields[0] in (b"Z", b"X") else 2, 0, pid, int(fields[1]), uid)
     struct.pack_into("16s", raw, 48, name.partition(b"(")[2][:15])
     struct.pack_into("QQ", raw, 120, ticks // 100, ticks % 100 * 10_000)
-    ctypes.memmove(buffer, bytes(raw), 136)
-    return 136
+    struct.pack_into(
+        "QQQQ", raw, 136, int(fields[20]), int(fields[21]) * 4096, int(fields[11]) * 10**7, int(fields[12]) * 10**7
+    )
+    ctypes.memmove(buffer, bytes(raw[:wanted]), wanted)
+    return wanted
+
+
+def _flistxattr(fd: int, buffer: Any, size: int, _options: int) -> int:
+    names = [name.removeprefix("user.") for name in _real_listxattr(fd) if name.startswith("user.")]
+    return _given(b"".join(os.fsencode(name) + b"\0" for name in names), buffer, size)
+
+
+def _fgetxattr(fd: int, name: bytes, buffer: Any, size: int, _position: int, _options: int) -> int:
+    return _given(_real_getxattr(fd, b"user." + name), buffer, size)
+
+
+def _fsetxattr(fd: int, name: bytes, value: bytes, _size: int, _position: int, _options: int) -> int:
+    _real_setxattr(fd, b"user." + name, value)
+    return 0
+
+
+def _given(found: bytes, buffer: Any, size: int) -> int:
+    if buffer is not None:
+        ctypes.memmove(buffer, found, min(size, len(found)))
+    return len(found)
+
+
+def _mach_timebase_info(ratio: Any) -> int:
+    ratio[0], ratio[1] = 1, 1
+    return 0
 
 
 def _proc_listallpids(buffer: Any, size: int) -> int:
@@ -225,12 +252,16 @@ def _proc_listallpids(buffer: Any, size: int) -> int:
     return len(kept)
 
 
-def _unhidden_open(path: str) -> int:
+def _read_hidden(path: str) -> bytes:
     _allowed.append(path)
     try:
-        return _real_open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = _real_open(path, os.O_RDONLY | os.O_CLOEXEC)
     finally:
         _allowed.remove(path)
+    try:
+        return os.read(fd, 65_536)
+    finally:
+        os.close(fd)
 
 
 class _TrustByOpenssl:
@@ -251,6 +282,9 @@ def _system_proxies() -> ModuleType:
 
 
 _allowed: list[str] = []
-_LIBPROC: dict[str, Any] = {"proc_pidinfo": _proc_pidinfo, "proc_listallpids": _proc_listallpids}
+_LIBPROC: dict[str, Any] = {
+    "proc_pidinfo": _proc_pidinfo, "proc_listallpids": _proc_listallpids, "mach_timebase_info": _mach_timebase_info,
+    "flistxattr": _flistxattr, "fgetxattr": _fgetxattr, "fsetxattr": _fsetxattr,
+}  # fmt: skip
 
 install()

@@ -20,6 +20,7 @@ import anyio.to_thread
 import computer_linker
 from computer_linker.computer.local.linux.fence import Fence, fence_around
 from computer_linker.errors import Aborted
+from computer_linker.system import wait_unreaped
 
 # Detects a stalled child process, such as one that reads a pipe without a writer where it expects a file.
 
@@ -167,7 +168,7 @@ class Child:
         while self.read():
             pass
         # Left unreaped until its group is ended: a reaped id could be reused by then.
-        os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+        wait_unreaped(self.process.pid)
         self.close()
         return self.process.returncode, bytes(self._stderr[:_MAX_STDERR])
 

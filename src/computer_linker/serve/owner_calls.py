@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import pwd
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from computer_linker.registry.operation import Operation
 from computer_linker.service.app import App
 from computer_linker.service.lifetime import Lifetime
 from computer_linker.services import Services
+from computer_linker.system import user_name
 from computer_linker.transports.mcp.tools import Tools, check_arguments
 
 
@@ -43,17 +43,9 @@ class OwnerCalls:
         return await dispatcher.call(Call("", name, input=given), principal, report)
 
 
-def user_name() -> str:
-    """The user name of this process; the number where it has no name."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
 def owner_principal() -> Principal:
     """The owner at the command line. Each use is its own session and connection."""
-    return Principal(f"cli:{user_name()}", "cli", new_handle("cli"), new_handle("conn"), "computer-linker")
+    return Principal(f"cli:{user_name(os.getuid())}", "cli", new_handle("cli"), new_handle("conn"), "computer-linker")
 
 
 def call_without_service(home: Path, op: Operation, given: dict[str, Any]) -> dict[str, Any] | None:

@@ -22,7 +22,8 @@ from computer_linker.model.ids import new_handle
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
 from computer_linker.registry.context import Progress
-from computer_linker.serve.owner_calls import owner_principal, user_name
+from computer_linker.serve.owner_calls import owner_principal
+from computer_linker.system import user_name
 from computer_linker.transports.local_callers import WRONG_KEY, LocalCallers
 from computer_linker.transports.mcp.fast_path import Begun, FastPath, Negotiated
 from computer_linker.transports.mcp.profiles import Requested, requested_in_greeting
@@ -143,7 +144,7 @@ class PrivateSocket:
     async def _serve_mcp(self, pipes: tuple[int, int], asked: Requested, begun: Begun) -> None:
         """Serve one MCP client until it disconnects, or the owner ends its session."""
         connection = new_handle("conn")
-        user = f"local:{user_name()}"
+        user = f"local:{user_name(os.getuid())}"
 
         def principal(negotiated: Negotiated) -> Principal:
             return Principal(user, "local_user", session=connection, connection=connection, client=negotiated.client)

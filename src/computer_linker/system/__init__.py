@@ -8,27 +8,46 @@ import sys
 
 if sys.platform == "darwin":
     from computer_linker.system.macos import (
+        attributes,
         comes_from_below,
+        copy_range,
         descriptor_path,
         is_running,
         peer_ids,
         process_name,
+        set_attribute,
         started_at,
         sync,
         sync_data,
+        wait_unreaped,
     )
 else:
     from computer_linker.system.linux import (
+        attributes,
         comes_from_below,
+        copy_range,
         descriptor_path,
         is_running,
         peer_ids,
         process_name,
+        set_attribute,
         started_at,
         sync,
         sync_data,
+        wait_unreaped,
     )
 
 __all__ = [
-    "comes_from_below", "descriptor_path", "is_running", "peer_ids", "process_name", "started_at", "sync", "sync_data",
+    "attributes", "comes_from_below", "copy_range", "descriptor_path", "is_running", "peer_ids", "process_name", "set_attribute",
+    "started_at", "sync", "sync_data", "user_name", "wait_unreaped",
 ]  # fmt: skip
+
+
+def user_name(uid: int) -> str:
+    """The name of a user; the number where it has none, or where the system has no table of users."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(uid).pw_name
+    except (ImportError, KeyError):
+        return str(uid)

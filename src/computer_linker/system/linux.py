@@ -1,5 +1,6 @@
 """Peers of sockets, processes by id and paths of descriptors, on Linux."""
 
+import errno
 import os
 import struct
 from _socket import SO_PEERCRED, SOL_SOCKET, socket
@@ -7,6 +8,7 @@ from _socket import SO_PEERCRED, SOL_SOCKET, socket
 from computer_linker.system.proc_files import origin_of, read, stat_fields
 
 _CREDENTIALS = "iII"
+_ACCESS_LIST = "system.posix_acl_access"
 sync, sync_data = os.fsync, os.fdatasync
 """Make a file durable; without its times, where the system can."""
 
@@ -28,6 +30,37 @@ def comes_from_below(link: socket, root: int) -> bool:
 def descriptor_path(fd: int) -> str:
     """The real path of an open file or folder. Raises OSError where the kernel does not tell."""
     return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # every command waits for this
+
+
+def attributes(fd: int, *, with_access_list: bool = False) -> dict[str, bytes]:
+    """The extended attributes of a file that programs set; empty where the file system has none."""
+    try:
+        names = os.listxattr(fd)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return {}
+    kept = (name for name in names if name.startswith("user.") or (with_access_list and name == _ACCESS_LIST))
+    return {name: os.getxattr(fd, name) for name in kept}
+
+
+def set_attribute(fd: int, name: str, value: bytes) -> None:
+    """Set an extended attribute. A file system without attributes keeps none."""
+    try:
+        os.setxattr(fd, name, value)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+
+
+def copy_range(source: int, target: int, at: int, count: int) -> int:
+    """Copy bytes at the same place, by reference where the disk can; returns how many. Raises OSError where it cannot."""
+    return os.copy_file_range(source, target, count, at, at)
+
+
+def wait_unreaped(pid: int) -> None:
+    """Wait until a child has ended, leaving its id reserved until it is reaped."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def process_name(pid: int | None) -> str:

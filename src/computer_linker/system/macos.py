@@ -1,28 +1,44 @@
 """Peers of sockets, processes by id and paths of descriptors, on macOS. Run on a stand-in only (`make test-macos-shim`)."""
 
+import errno
 import fcntl
 import os
 import struct
+import time
 from _socket import socket
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import ctypes
+    from collections.abc import Callable
 
 _SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 0x001, 0x002
 """From sys/un.h; the standard library defines none of them."""
 _CREDENTIALS = "IIh2x16I"
 """struct xucred: version, uid, count of groups, groups."""
-_PIDTBSDINFO = 3
-_BSD_INFO = "<5I24x4x16s32s24xQQ"
-"""struct proc_bsdinfo (sys/proc_info.h): flags, status, exit status, pid, parent; name and long name; start in s and us."""
+_PIDTASKALLINFO, _PIDTBSDINFO = 2, 3
+_NEW_PIDS = 64
+"""Room for processes that start between counting and listing."""
+_BSD_INFO = "<5I I 20x 4x16s32s24xQQ"
+"""struct proc_bsdinfo (sys/proc_info.h): flags, status, exit status, pid, parent; uid; name and long name; start in s and us."""
+_TASK_INFO = "<QQQQ64x"
+"""struct proc_taskinfo: virtual and resident size, user and system time in mach ticks."""
 _ZOMBIE = 5
+_LOOK_S = 0.002
 _MOST_ABOVE = 4096
 _PATH_BYTES = 1024
 
 
-class _Process(NamedTuple):
+class ProcessFacts(NamedTuple):
+    """One process as libproc has it; `started` in microseconds since 1970."""
+
     parent: int
+    uid: int
     name: str
     started: int
     is_zombie: bool
+    memory_bytes: int
+    cpu_seconds: float
 
 
 def peer_ids(link: socket) -> tuple[int, int]:
@@ -40,7 +56,7 @@ def comes_from_below(link: socket, root: int) -> bool:
     """
     pid, _ = peer_ids(link)
     for _ in range(_MOST_ABOVE):
-        found = _process(pid)
+        found = process(pid)
         if found is None:
             return True
         if found.parent == root:
@@ -67,33 +83,102 @@ def sync(fd: int) -> None:
 sync_data = sync
 
 
+def attributes(fd: int, *, with_access_list: bool = False) -> dict[str, bytes]:
+    """The extended attributes of a file; empty where the file system has none. Access lists are not among them on macOS."""
+    names = _filled(lambda buffer, size: _library().flistxattr(fd, buffer, size, 0)).split(b"\0")
+    return {
+        os.fsdecode(name): _filled(lambda buffer, size, name=name: _library().fgetxattr(fd, name, buffer, size, 0, 0))
+        for name in names
+        if name
+    }
+
+
+def set_attribute(fd: int, name: str, value: bytes) -> None:
+    """Set an extended attribute. A file system without attributes keeps none."""
+    _library().fsetxattr(fd, os.fsencode(name), value, len(value), 0, 0)
+
+
+def copy_range(source: int, target: int, at: int, count: int) -> int:
+    """Not offered: macOS copies whole files by reference only."""
+    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+
+def wait_unreaped(pid: int) -> None:
+    """Wait until a child has ended, leaving its id reserved until it is reaped. Python has no waitid here before 3.13."""
+    while (found := process(pid)) is not None and not found.is_zombie:
+        time.sleep(_LOOK_S)
+
+
 def process_name(pid: int | None) -> str:
     """The name of a process; empty when it has ended."""
     from computer_linker.model.geometry import safe_title
 
-    found = None if pid is None else _process(pid)
+    found = None if pid is None else process(pid)
     return "" if found is None else safe_title(found.name)
 
 
 def started_at(pid: int) -> int | None:
     """The start time in microseconds; None when the process has ended. With the pid it identifies one process."""
-    found = _process(pid)
+    found = process(pid)
     return None if found is None else found.started
 
 
 def is_running(pid: int, started: int) -> bool:
     """Whether this process runs: neither ended, nor a zombie, nor another one with its pid."""
-    found = _process(pid)
+    found = process(pid)
     return found is not None and found.started == started and not found.is_zombie
 
 
-def _process(pid: int) -> _Process | None:
+def all_pids() -> list[int]:
+    """The ids of all processes, in order."""
     import ctypes
 
-    size = struct.calcsize(_BSD_INFO)
+    library = _library()
+    most = library.proc_listallpids(None, 0) + _NEW_PIDS
+    buffer = (ctypes.c_int * most)()
+    return sorted(buffer[: library.proc_listallpids(buffer, ctypes.sizeof(buffer))])
+
+
+def process(pid: int) -> ProcessFacts | None:
+    """What libproc has of a process; memory and processor time are 0 for another user's. None when it has ended."""
+    import ctypes
+
+    size = struct.calcsize(_BSD_INFO) + struct.calcsize(_TASK_INFO)
     buffer = ctypes.create_string_buffer(size)
-    if ctypes.CDLL("/usr/lib/libproc.dylib").proc_pidinfo(pid, _PIDTBSDINFO, ctypes.c_uint64(0), buffer, size) != size:
+    found = _library().proc_pidinfo(pid, _PIDTASKALLINFO, ctypes.c_uint64(0), buffer, size)
+    if found != size and _library().proc_pidinfo(
+        pid, _PIDTBSDINFO, ctypes.c_uint64(0), buffer, struct.calcsize(_BSD_INFO)
+    ) != struct.calcsize(_BSD_INFO):
         return None
-    _flags, status, _exit, _pid, parent, name, long_name, seconds, micros = struct.unpack(_BSD_INFO, buffer.raw)
+    _, status, _, _, parent, uid, name, long_name, seconds, micros = struct.unpack_from(_BSD_INFO, buffer)
+    _, resident, user, kernel = struct.unpack_from(_TASK_INFO, buffer, struct.calcsize(_BSD_INFO))
     shown = (long_name.partition(b"\0")[0] or name.partition(b"\0")[0]).decode("utf-8", "replace")
-    return _Process(parent, shown, seconds * 1_000_000 + micros, status == _ZOMBIE)
+    started = seconds * 1_000_000 + micros
+    return ProcessFacts(parent, uid, shown, started, status == _ZOMBIE, resident, (user + kernel) * _tick_s())
+
+
+def _tick_s() -> float:
+    """Seconds in a mach tick: 1 ns on Intel, 41.7 ns on Apple silicon."""
+    import ctypes
+
+    ratio = (ctypes.c_uint32 * 2)()
+    _library().mach_timebase_info(ratio)
+    return ratio[0] / ratio[1] / 1e9
+
+
+def _filled(call: "Callable[[object, int], int]") -> bytes:
+    """What a call writes into a buffer of the size that it asks for; empty where it fails."""
+    import ctypes
+
+    size = call(None, 0)
+    if size <= 0:
+        return b""
+    buffer = ctypes.create_string_buffer(size)
+    return buffer.raw[: max(0, call(buffer, size))]
+
+
+def _library() -> "ctypes.CDLL":
+    """libSystem, which has libproc and the C library."""
+    import ctypes
+
+    return ctypes.CDLL("/usr/lib/libSystem.B.dylib")

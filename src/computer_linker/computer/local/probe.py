@@ -80,6 +80,9 @@ def _provide_linux(computer: Computer, environ: Mapping[str, str]) -> None:
 
 
 def _provide_macos(computer: Computer) -> None:
+    from computer_linker.computer.local.macos.facts import MacFacts
+
+    computer.provide("facts", MacFacts(), backend="macos", is_proven=False)
     if find_spec("Quartz") is None:
         _without_extra(computer, "pyobjc")
         return

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Literal
 
 from computer_linker.errors import LimitExceeded
+from computer_linker.system import attributes
 
 Parts = tuple[str, ...]
 Kind = Literal["file", "directory", "symlink", "other"]
@@ -253,8 +254,8 @@ def attributes_of(folder: int | None, name: str) -> dict[str, bytes]:
     """The user's extended attributes of a file, without those of overlayfs."""
     opened = os.open(name, _FILE, dir_fd=folder)
     try:
-        names = (each for each in os.listxattr(opened) if each.startswith("user."))
-        return {each: os.getxattr(opened, each) for each in names if not each.startswith(OVERLAY_ATTRIBUTES)}
+        found = attributes(opened)
+        return {name: value for name, value in found.items() if not name.startswith(OVERLAY_ATTRIBUTES)}
     finally:
         os.close(opened)
 

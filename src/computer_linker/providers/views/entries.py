@@ -4,6 +4,7 @@ import errno
 import os
 
 from computer_linker.providers.views.changes import OVERLAY_ATTRIBUTES
+from computer_linker.system import attributes, copy_range, set_attribute
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -53,7 +54,7 @@ def _copy_range(source: int, target: int, at: int, end: int) -> int:
     """Copy these bytes, by reference where the disk can. Returns how many there were."""
     start = at
     try:
-        while at < end and (count := os.copy_file_range(source, target, min(end - at, _CHUNK * 64), at, at)):
+        while at < end and (count := copy_range(source, target, at, min(end - at, _CHUNK * 64))):
             at += count
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EOPNOTSUPP, errno.EINVAL):
@@ -65,14 +66,9 @@ def _copy_range(source: int, target: int, at: int, end: int) -> int:
 
 def copy_metadata(source: int, target: int, found: os.stat_result) -> None:
     """Copy attributes, mode and times."""
-    for name in os.listxattr(source):
-        if name.startswith("user.") and not name.startswith(OVERLAY_ATTRIBUTES):
-            try:
-                os.setxattr(target, name, os.getxattr(source, name))
-            except OSError as error:
-                # A file system without attributes has none to keep.
-                if error.errno != errno.EOPNOTSUPP:
-                    raise
+    for name, value in attributes(source).items():
+        if not name.startswith(OVERLAY_ATTRIBUTES):
+            set_attribute(target, name, value)
     if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
         # Only the superuser's programs can give a file to another user.
         os.fchown(target, found.st_uid, found.st_gid)

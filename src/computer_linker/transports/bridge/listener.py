@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import os
-import pwd
 import socket
 import time
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.principal import Principal
 from computer_linker.services import Services
-from computer_linker.system import peer_ids, process_name, started_at
+from computer_linker.system import peer_ids, process_name, started_at, user_name
 from computer_linker.transports.bridge import MAX_LINE
 from computer_linker.transports.local_callers import LocalCallers
 
@@ -111,7 +110,7 @@ class Peer:
     def principal(self) -> Principal:
         """The caller. Tokens are bound to this process: a later one with the same pid is another connection."""
         return Principal(
-            f"bridge:{_user(self.uid)}", "bridge", self._name, self._name, f"bridge:{process_name(self.pid)[:80]}"
+            f"bridge:{user_name(self.uid)}", "bridge", self._name, self._name, f"bridge:{process_name(self.pid)[:80]}"
         )
 
     def shown(self) -> dict[str, object]:
@@ -129,10 +128,3 @@ def peer_of(link: socket.socket) -> Peer | None:
     if uid not in (os.getuid(), 0) or started is None:
         return None
     return Peer(pid, uid, started)
-
-
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

@@ -23,7 +23,7 @@ from computer_linker.computer.local.portable.files.trees import refuse_too_large
 from computer_linker.computer.local.portable.openat2 import link_descriptor
 from computer_linker.errors import Aborted, AlreadyExists, Conflict, InvalidRequest
 from computer_linker.model.paths import RootedPath
-from computer_linker.system import sync
+from computer_linker.system import attributes, set_attribute, sync
 
 _CHUNK = 1 << 20
 _REMEMBERED = 1 << 16
@@ -304,13 +304,7 @@ class StagedWrite(Staged):
 
 def _copy_attributes(source: int, target: int) -> None:
     """Copy user extended attributes and the access list, where the file system supports them."""
-    try:
-        names = os.listxattr(source)
-    except (OSError, AttributeError):
-        return
-    for name in names:
-        if name.startswith("user.") or name == "system.posix_acl_access":
-            try:
-                os.setxattr(target, name, os.getxattr(source, name))
-            except OSError:
-                continue
+    with suppress(OSError):
+        for name, value in attributes(source, with_access_list=True).items():
+            with suppress(OSError):
+                set_attribute(target, name, value)

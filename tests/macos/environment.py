@@ -1,0 +1,41 @@
+"""An environment whose interpreter, and every interpreter it starts, takes this Linux machine for macOS (see macos_shim.py)."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parents[1] / "src"
+
+
+def make(folder: Path) -> Path:
+    """Make the environment in an empty folder; returns its Python."""
+    packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    packages.mkdir(parents=True)
+    (folder / "bin").mkdir()
+    python = folder / "bin" / "python"
+    python.symlink_to(Path(sys._base_executable))
+    (folder / "pyvenv.cfg").write_text(
+        f"home = {Path(sys._base_executable).parent}\ninclude-system-site-packages = false\n"
+    )
+    ours = sysconfig.get_path("purelib")
+    (packages / "macos-shim.pth").write_text(f"{ours}\n{SOURCE}\n{HERE}\nimport macos_shim\n")
+    if (
+        ripgrep := shutil.which("rg", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    ) is not None:
+        (folder / "bin" / "rg").symlink_to(ripgrep)
+    return python
+
+
+def run(python: Path, *arguments: str, home: Path, deadline_s: float = 240) -> "subprocess.CompletedProcess[str]":
+    """Run this interpreter with a state folder; returns its end and output."""
+    environment = {
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(home.parent), "LANG": "C.UTF-8",
+        "COMPUTER_LINKER_HOME": str(home),
+    }  # fmt: skip
+    return subprocess.run(
+        [str(python), *arguments], env=environment, capture_output=True, text=True, timeout=deadline_s, check=False
+    )
