@@ -9,6 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1] / "src"
+_BASE = Path(sys.executable).resolve()
 
 
 def make(folder: Path) -> Path:
@@ -17,10 +18,8 @@ def make(folder: Path) -> Path:
     packages.mkdir(parents=True)
     (folder / "bin").mkdir()
     python = folder / "bin" / "python"
-    python.symlink_to(Path(sys._base_executable))
-    (folder / "pyvenv.cfg").write_text(
-        f"home = {Path(sys._base_executable).parent}\ninclude-system-site-packages = false\n"
-    )
+    python.symlink_to(_BASE)
+    (folder / "pyvenv.cfg").write_text(f"home = {_BASE.parent}\ninclude-system-site-packages = false\n")
     ours = sysconfig.get_path("purelib")
     (packages / "macos-shim.pth").write_text(f"{ours}\n{SOURCE}\n{HERE}\nimport macos_shim\n")
     if (

@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,13 +84,12 @@ class Served:
         self._process.stdout.close()
         environment.run(self.python, "-m", "computer_linker", "stop", home=self.home)
 
-    def call(self, op: str, target: str | None = None, **more: object) -> dict[str, object]:
+    def call(self, op: str, target: str | None = None, **more: object) -> dict[str, Any]:
         arguments = {"scope": "work", "op": op, "target": target, **more}
         result = self._request("tools/call", {"name": "computer_operation", "arguments": arguments})
-        answer = dict(json.loads(result["content"][0]["text"]))
-        return answer
+        return dict(json.loads(result["content"][0]["text"]))
 
-    def _request(self, method: str, params: object) -> dict[str, object]:
+    def _request(self, method: str, params: object) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._next += 1
         message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params}
@@ -115,12 +115,12 @@ def test_self_test_passes(python: Path, home: Path) -> None:
 
 def test_files_are_read_written_and_put_back(served: Served) -> None:
     notes = served.home.parent / "work" / "notes.txt"
-    assert served.call("file.read", "notes.txt")["data"]["content"] == "first\n"  # type: ignore[index]
+    assert served.call("file.read", "notes.txt")["data"]["content"] == "first\n"
     written = served.call("file.write", "notes.txt", input={"content": "second\n"})
     assert (written["ok"], written["effect"], notes.read_text()) == (True, "confirmed", "second\n")
     undone = served.call("file.undo", None, input={"operationId": "last"})
     assert (undone["ok"], notes.read_text()) == (True, "first\n")
-    matches = served.call("file.search", ".", input={"query": "first"})["data"]["matches"]  # type: ignore[index]
+    matches = served.call("file.search", ".", input={"query": "first"})["data"]["matches"]
     assert [match["path"] for match in matches] == ["notes.txt"]
 
 
@@ -130,7 +130,7 @@ def test_paths_and_links_that_lead_out_are_refused(served: Served) -> None:
     (served.home.parent / "work" / "link").symlink_to(outside)
     for target in ("../outside.txt", str(outside), "link"):
         refused = served.call("file.read", target)
-        assert refused["error"]["code"] == "path_out_of_scope", refused  # type: ignore[index]
+        assert refused["error"]["code"] == "path_out_of_scope", refused
         assert served.call("file.write", target, input={"content": "x"})["ok"] is False
     assert outside.read_text() == "secret"
 
@@ -140,15 +140,15 @@ def test_a_command_runs_and_its_programs_are_not_the_owner(python: Path, home: P
     assert environment.run(python, *setup, home=home).returncode == 0
     with Served(python, home) as served:
         told = served.call("command.run", ".", input={"command": ["python3", "-c", "print(6 * 7)"]})
-        assert told["data"]["stdout"] == "42\n", told  # type: ignore[index]
-        assert "none" in str(told["data"]["boundary"])  # type: ignore[index]
+        assert told["data"]["stdout"] == "42\n", told
+        assert "none" in str(told["data"]["boundary"])
         tried = served.call("command.run", ".", input={"command": ["python3", "-c", _started_with(python, home)]})
-        assert "refused" in tried["data"]["stdout"] and "admitted" not in tried["data"]["stdout"], tried  # type: ignore[index, operator]
+        assert "refused" in tried["data"]["stdout"] and "admitted" not in tried["data"]["stdout"], tried
         started = served.call(
             "command.start", ".", input={"command": ["python3", "-c", "input()"]}, options={"pty": True}
         )
-        handle = str(started["data"]["processId"])  # type: ignore[index]
-        assert served.call("command.stop", handle)["data"]["status"] == "stopped"  # type: ignore[index]
+        handle = str(started["data"]["processId"])
+        assert served.call("command.stop", handle)["data"]["status"] == "stopped"
 
 
 def _started_with(python: Path, home: Path) -> str:

@@ -85,12 +85,12 @@ sync_data = sync
 
 def attributes(fd: int, *, with_access_list: bool = False) -> dict[str, bytes]:
     """The extended attributes of a file; empty where the file system has none. Access lists are not among them on macOS."""
-    names = _filled(lambda buffer, size: _library().flistxattr(fd, buffer, size, 0)).split(b"\0")
-    return {
-        os.fsdecode(name): _filled(lambda buffer, size, name=name: _library().fgetxattr(fd, name, buffer, size, 0, 0))
-        for name in names
-        if name
-    }
+    names = _filled(lambda buffer, size: int(_library().flistxattr(fd, buffer, size, 0))).split(b"\0")
+    return {os.fsdecode(name): _attribute(fd, name) for name in names if name}
+
+
+def _attribute(fd: int, name: bytes) -> bytes:
+    return _filled(lambda buffer, size: int(_library().fgetxattr(fd, name, buffer, size, 0, 0)))
 
 
 def set_attribute(fd: int, name: str, value: bytes) -> None:
