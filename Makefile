@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: start install uninstall test test-all coverage test-windows check bench soak lock docs wheel release-check debian clean help
+.PHONY: start install uninstall test test-all coverage test-windows test-macos-shim check bench soak lock docs wheel release-check debian clean help
 
 help:            ## Show what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -65,6 +65,9 @@ coverage: .venv/.dev debian  ## Coverage of src by every test, with its floor, o
 
 test-windows: .venv/.dev debian  ## The Win32 facets in Windows Python, under wine
 	$(BIN)/python tests/windows/run.py
+
+test-macos-shim: .venv/.dev  ## Suites on a stand-in for macOS: this machine without what macOS lacks
+	$(BIN)/python tests/macos/run.py
 
 soak: .venv/.dev debian  ## The long fuzz, kill and race runs
 	$(PYTEST) -m soak --timeout 7200
