@@ -67,7 +67,7 @@ test-windows: .venv/.dev debian  ## The Win32 facets in Windows Python, under wi
 	$(BIN)/python tests/windows/run.py
 
 test-macos-shim: .venv/.dev  ## Suites on a stand-in for macOS: this machine without what macOS lacks
-	$(BIN)/python tests/macos/run.py
+	PYTHONPATH=tests $(BIN)/python -m macos.run
 
 soak: .venv/.dev debian  ## The long fuzz, kill and race runs
 	$(PYTEST) -m soak --timeout 7200

@@ -1,11 +1,11 @@
-"""Runs suites on the stand-in for macOS: `make test-macos-shim`, or with pytest's arguments after it, `python tests/macos/run.py tests/config`."""
+"""Runs suites on the stand-in for macOS, or with pytest's arguments others: `make test-macos-shim`, `SUITES=tests/config`."""
 
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import environment
+from macos import environment
 
 PROJECT = Path(__file__).resolve().parents[2]
 SUITES = ("tests/config", "tests/model", "tests/policy", "tests/undo", "tests/operations/file")

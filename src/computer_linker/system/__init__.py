@@ -13,6 +13,7 @@ if sys.platform == "darwin":
         copy_range,
         descriptor_path,
         is_running,
+        link_descriptor,
         peer_ids,
         process_name,
         set_attribute,
@@ -28,6 +29,7 @@ else:
         copy_range,
         descriptor_path,
         is_running,
+        link_descriptor,
         peer_ids,
         process_name,
         set_attribute,
@@ -38,8 +40,8 @@ else:
     )
 
 __all__ = [
-    "attributes", "comes_from_below", "copy_range", "descriptor_path", "is_running", "peer_ids", "process_name", "set_attribute",
-    "started_at", "sync", "sync_data", "user_name", "wait_unreaped",
+    "attributes", "comes_from_below", "copy_range", "descriptor_path", "is_running", "link_descriptor", "peer_ids",
+    "process_name", "set_attribute", "started_at", "sync", "sync_data", "user_name", "wait_unreaped",
 ]  # fmt: skip
 
 

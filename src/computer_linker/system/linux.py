@@ -58,6 +58,12 @@ def copy_range(source: int, target: int, at: int, count: int) -> int:
     return os.copy_file_range(source, target, count, at, at)
 
 
+def link_descriptor(descriptor: int, folder: int, name: str) -> None:
+    """Link an open file (also an O_TMPFILE) as `name` in `folder`; never replaces."""
+    # linkat follows the magic link to the open file itself, so no name is looked up a second time.
+    os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder, follow_symlinks=True)
+
+
 def wait_unreaped(pid: int) -> None:
     """Wait until a child has ended, leaving its id reserved until it is reaped."""
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

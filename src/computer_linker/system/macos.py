@@ -103,6 +103,15 @@ def copy_range(source: int, target: int, at: int, count: int) -> int:
     raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
 
+def link_descriptor(descriptor: int, folder: int, name: str) -> None:
+    """Link an open file as `name` in `folder`; never replaces. Raises OSError when its path leads to another file by then."""
+    os.link(descriptor_path(descriptor), name, dst_dir_fd=folder, follow_symlinks=False)
+    made, ours = os.stat(name, dir_fd=folder, follow_symlinks=False), os.fstat(descriptor)
+    if (made.st_dev, made.st_ino) != (ours.st_dev, ours.st_ino):
+        os.unlink(name, dir_fd=folder)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
 def wait_unreaped(pid: int) -> None:
     """Wait until a child has ended, leaving its id reserved until it is reaped. Python has no waitid here before 3.13."""
     while (found := process(pid)) is not None and not found.is_zombie:

@@ -10,7 +10,7 @@ from anyio import to_thread
 from computer_linker.computer.facets.facts import Environment, InputSeen
 from computer_linker.computer.facets.processes import Process
 from computer_linker.errors import UnsupportedPlatform
-from computer_linker.model.titles import safe_title
+from computer_linker.model.geometry import safe_title
 from computer_linker.system import macos as system
 
 

@@ -1,4 +1,4 @@
-"""Kernel calls that Python lacks: openat2, renameat2, and linkat from a descriptor."""
+"""Kernel calls that Python lacks: openat2 and renameat2."""
 
 import ctypes
 import errno
@@ -69,9 +69,3 @@ def rename(source_folder: int, source: str, folder: int, name: str, *, flags: in
     if done != 0:
         failed = ctypes.get_errno()
         raise OSError(failed, os.strerror(failed))
-
-
-def link_descriptor(descriptor: int, folder: int, name: str) -> None:
-    """Link an open file (also an O_TMPFILE) as `name` in `folder`; never replaces."""
-    # linkat follows the magic link to the open file itself, so no name is looked up a second time.
-    os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder, follow_symlinks=True)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from computer_linker.computer.facets.files import Inverse, Keeper, Mark
 from computer_linker.computer.local.portable.files.trees import copy_bytes
-from computer_linker.computer.local.portable.openat2 import link_descriptor
 from computer_linker.model.paths import RootedPath
+from computer_linker.system import link_descriptor
 
 MAX_COPIED = 64 << 20
 """A pre-image larger than this is stored only where a hard link is possible."""

@@ -20,10 +20,9 @@ from computer_linker.computer.local.portable.files.stage import (
     temporary_name,
 )
 from computer_linker.computer.local.portable.files.trees import refuse_too_large, write_all
-from computer_linker.computer.local.portable.openat2 import link_descriptor
 from computer_linker.errors import Aborted, AlreadyExists, Conflict, InvalidRequest
 from computer_linker.model.paths import RootedPath
-from computer_linker.system import attributes, set_attribute, sync
+from computer_linker.system import attributes, link_descriptor, set_attribute, sync
 
 _CHUNK = 1 << 20
 _REMEMBERED = 1 << 16
