@@ -107,6 +107,27 @@ history.failed_replay | | query | limit=50 cursor | view events nextCursor templ
 history.debug_bundle | | query | limit=50 cursor | view events nextCursor bundle
 history.verify | | | | view events nextCursor valid
 """.strip().splitlines()
+NESTED = """
+file.list result entries: name path type size modifiedAt
+file.tree result entries: path type size
+file.patch input edits: path oldText newText replaceAll
+file.patch result files: path action additions deletions sha256
+file.undo result files: path action
+file.search result matches: path line column preview before after
+code.search_symbols result symbols: name kind path line endLine container signature
+git.status result entries: path index worktree renamedFrom
+git.log result commits: hash author date subject
+command.read result chunks: stream text
+view.show result changes: path action kind additions deletions mode
+screen.ocr result lines: text bounds confidence
+ui.tree result nodes: ref role name value states bounds actions parent
+desktop.find input selector: role name nameContains valueContains states limit
+desktop.wait_until input condition: selectorExists selectorGone textAppears windowTitle idle
+artifact.attach result artifact: id kind sha256 size path
+artifact.list result artifacts: id kind sha256 size path
+artifact.ingest result artifacts: id kind sha256 size path
+codex.run result diffSummary: changedFiles insertions deletions
+""".strip().splitlines()
 _NAME = re.compile(r'(\w+)(?:=("[^"]*"|\S+))?')
 
 
@@ -131,3 +152,19 @@ def test_the_row_of_the_contract_holds(row: str) -> None:
             assert not default or known[name].get("default") == json.loads(default), (part, name)
         if part != "result" and entry[part]:
             assert entry[part]["additionalProperties"] is False, "an unknown field is refused"
+
+
+def members(schema: dict[str, Any], part: dict[str, Any]) -> set[str]:
+    """The fields of one part of a schema, whether it is an object, a list of them, or may be absent."""
+    if "$ref" in part:
+        return members(schema, schema["$defs"][part["$ref"].rpartition("/")[2]])
+    choices = [*part.get("anyOf", []), *part.get("oneOf", []), *([part["items"]] if "items" in part else [])]
+    return set(part.get("properties", {})).union(*(members(schema, choice) for choice in choices))
+
+
+@pytest.mark.parametrize("row", NESTED, ids=lambda row: row.partition(":")[0])
+def test_the_parts_of_a_field_are_those_of_the_contract(row: str) -> None:
+    place, _, names = row.partition(":")
+    op, part, field = place.split()
+    schema = describe(CATALOG.by_name[op])[part]
+    assert set(names.split()) <= members(schema, schema["properties"][field])
