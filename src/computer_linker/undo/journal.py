@@ -224,6 +224,26 @@ class UndoJournal:
         if not keeps_files:
             self.kept.drop(record.kept)
 
+    def refit(self, operation_id: str) -> None:
+        """Let older changes fit the files that this undo put back.
+
+        A file that was stored as a copy (on another file system than the folder) comes back with another inode; with the same
+        size and time it is the state that the change before it left.
+        """
+        for step in self.steps_of(operation_id):
+            after = step.get("after")
+            older = None if after is None else self._older_step(operation_id, step["root"], step["path"])
+            if older is None or older[1]["after"] == after or older[1]["after"][2:] != after[2:]:
+                continue
+            line = {"fits": older[0].operation_id, "root": step["root"], "path": step["path"], "after": after}
+            apply_line(self._records, line)
+            self._write_later(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+    def _older_step(self, operation_id: str, root: str, path: list[str]) -> tuple[Record, Inverse] | None:
+        """The newest step of another operation that expects a state of this path."""
+        others = (record for record in reversed(self._records.values()) if record.operation_id != operation_id)
+        return next(((record, step) for record in others if (step := _step_of(record, root, path)) is not None), None)
+
     def _write(self, line: bytes) -> None:
         """Write a whole line or none, so that a full disk never joins two of them."""
         size = os.fstat(self._file).st_size
@@ -307,6 +327,10 @@ def apply_line(records: MutableMapping[str, Record], value: dict[str, Any]) -> N
         records[value["done"]].state = "done"
     elif "void" in value:
         records.pop(value["void"], None)
+    elif "fits" in value and value["fits"] in records:
+        step = _step_of(records[value["fits"]], value["root"], value["path"])
+        if step is not None:
+            step["after"] = value["after"]
     elif "id" in value:
         state: Literal["begun", "done"] = "done" if value.get("state") == "done" else "begun"
         # A record that comes again is the newest.
@@ -314,6 +338,11 @@ def apply_line(records: MutableMapping[str, Record], value: dict[str, Any]) -> N
         records[value["id"]] = Record(
             value["id"], value["scope"], value.get("by", ""), value["op"], value["steps"], value["leftovers"], state
         )
+
+
+def _step_of(record: Record, root: str, path: list[str]) -> Inverse | None:
+    """The step of this record that expects a state of this path, if there is one."""
+    return next((one for one in record.steps if (one["root"], one["path"]) == (root, path) and "after" in one), None)
 
 
 def lines_of(path: Path) -> Iterable[dict[str, Any]]:

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from support.road import LOCAL, OWNER, Road
+from support.road import LOCAL, OWNER, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
 OTHER = replace(LOCAL, id="local:other", session="session-2", connection="connection-2")
@@ -28,6 +29,24 @@ async def test_last_goes_further_back_each_time(road: Road) -> None:
         await road.data("file.undo", input=request)
         seen.append(((road.root / "a").read_text(), (road.root / "b").exists()))
     assert seen == [("three", False), ("two", False), ("one", False)]
+
+
+async def test_last_goes_further_back_on_another_file_system_than_the_state(tmp_path: Path) -> None:
+    """What was replaced is then stored as a copy, which comes back with another inode."""
+    if Path("/dev/shm").stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("/dev/shm is not a file system of its own here")
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        scopes = [folder_scope(Path(folder))]
+        async with Road.open(tmp_path, scopes) as road:
+            for content in ("one", "two", "three"):
+                await write(road, "a", content)
+            await road.data("file.undo", input={"last": True})
+        async with Road.open(tmp_path, scopes) as road:
+            await road.data("file.undo", input={"last": True})
+            assert (Path(folder) / "a").read_text() == "one"
+            (Path(folder) / "a").write_text("new")
+            assert await road.code("file.undo", input={"last": True}) == "conflict"
+            assert (Path(folder) / "a").read_text() == "new"
 
 
 async def test_an_undo_is_itself_taken_back_by_its_id(road: Road) -> None:

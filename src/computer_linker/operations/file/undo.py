@@ -76,6 +76,7 @@ async def file_undo(
         raise Conflict(f"Nothing was taken back: {error.message}", **error.details) from error
     if not options.dry_run:
         journal.forget(record.operation_id)
+        journal.refit(ctx.operation_id)
     return Undone(
         files=[UndoneFile(path=path, action=_action(change)) for path, change in zip(shown, changes, strict=True)]
     )
