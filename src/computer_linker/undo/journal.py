@@ -231,8 +231,9 @@ class UndoJournal:
         size and time it is the state that the change before it left.
         """
         for step in self.steps_of(operation_id):
-            after = step.get("after")
-            older = None if after is None else self._older_step(operation_id, step["root"], step["path"])
+            if (after := step.get("after")) is None:
+                continue
+            older = self._older_step(operation_id, step["root"], step["path"])
             if older is None or older[1]["after"] == after or older[1]["after"][2:] != after[2:]:
                 continue
             line = {"fits": older[0].operation_id, "root": step["root"], "path": step["path"], "after": after}
