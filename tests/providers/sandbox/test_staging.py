@@ -20,6 +20,7 @@ from computer_linker.providers.processes.runner import Limits, Runner
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.places import SYSTEM, SYSTEM_FACTS, tool_folders
 from computer_linker.providers.sandbox.sandbox import Sandbox
+from support.another_user import place_of_another, run_as_another
 from support.launching import closed, output_of, processes, staged
 from support.road import Road, folder_scope
 
@@ -383,25 +384,8 @@ anyio.run(main)
 
 
 async def test_an_ordinary_user_gets_the_same_root() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("becoming another user needs root")
-    python = "/usr/bin/python3"
-    environ = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONDONTWRITEBYTECODE": "1"}
-    other: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": [], "capture_output": True, "text": True}
-    try:
-        can = subprocess.run(
-            [python, "-c", "import computer_linker.registry.catalog"], env=environ, timeout=240, **other
-        )
-    except OSError:
-        can = None
-    if can is None or can.returncode != 0:
-        pytest.skip("another user cannot run this code with the system's interpreter")
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        os.chown(place, 65534, 65534)
-        ran = subprocess.run(
-            [python, "-c", _AS_ANOTHER, place, CANARY], env={**environ, "HOME": place}, timeout=240, **other
-        )
-    assert ran.stdout == "bubblewrap 65534 True\n", ran.stderr
+    with place_of_another() as place:
+        assert run_as_another(_AS_ANOTHER, place, CANARY) == "bubblewrap 65534 True\n"
 
 
 async def test_the_root_holds_what_is_granted_and_nothing_else(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 from computer_linker.computer.local.linux.control_groups import limit
 from computer_linker.computer.local.linux.id_maps import IdMaps
 from computer_linker.computer.local.linux.inner_network import open_listeners
-from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS, STAGE
+from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS, STAGE, most_open
 from computer_linker.computer.local.linux.mount_calls import Unstaged, detach
 from computer_linker.computer.local.linux.staging import OLD_ROOT, StagedRoot, rehearse, stage
 from computer_linker.system.proc_files import SIGKILL, read, write
@@ -52,6 +52,8 @@ _REHEARSAL = marshal.dumps(
         "fds": [3, 4],
     }
 )
+_OPEN_SOFT, _OPEN_HARD = resource.getrlimit(resource.RLIMIT_NOFILE)
+"""As the service was started with, since this module is loaded before the launcher raises its own."""
 libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_VM, _CLONE_PARENT, _CLONE_THREAD, _SIGCHLD = 0x100, 0x8000, 0x10000, 17
 _HELPER_US = ctypes.c_void_p(50_000)
@@ -103,6 +105,7 @@ def become(
         environment = _environment(order["env"], mark)
         if order["gate"] == "self" and os.read(gate, 1) != b"g":
             os._exit(127)
+        _limit_descriptors()
         step = "exec"
         os.execve(order["argv"][0], order["argv"], environment)  # noqa: S606  # the argv was judged by the service
     except OSError as error:
@@ -176,6 +179,17 @@ def _limit_self(limits: "dict[str, int]", groups: list[str]) -> None:
     _lower(resource.RLIMIT_NPROC, running + (limits["processes"] or UNCOUNTED_PROCESSES))
     if limits["memory_bytes"]:
         _lower(resource.RLIMIT_DATA, limits["memory_bytes"])
+
+
+def raise_descriptors() -> None:
+    """In the launcher: have as many descriptors as the service may."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(_OPEN_SOFT, most_open(_OPEN_HARD)[0]), _OPEN_HARD))
+
+
+def _limit_descriptors() -> None:
+    """Last of all, because passing descriptors to the service counts against it."""
+    most = most_open(_OPEN_HARD)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_OPEN_SOFT, most), most))
 
 
 def _lower(which: int, value: int) -> None:

@@ -33,6 +33,7 @@ from computer_linker.computer.local.linux.launched import (
     RUN_VARIABLE,
     become,
     libc,
+    raise_descriptors,
 )
 from computer_linker.computer.local.linux.slots import Slot, Slots, new_mark
 from computer_linker.system.proc_files import (
@@ -62,6 +63,7 @@ def serve(control_fd: int) -> None:
     # A child puts its program's descriptors at low numbers.
     control = fcntl.fcntl(control_fd, fcntl.F_DUPFD_CLOEXEC, FIRST_HIGH)
     os.close(control_fd)
+    raise_descriptors()
     # Children inherit it: when memory runs out, the kernel ends a command before the service or the person's programs.
     write("/proc/self/oom_score_adj", "500")
     gc.disable()
@@ -156,7 +158,12 @@ class Launcher:
         self.pids[number] = pid
         self.marks[mark] = number
         self.gates[number] = ours
-        self.report({"event": "ready", "id": number, "pid": pid, "client": client}, ours)
+        try:
+            self.report({"event": "ready", "id": number, "pid": pid, "client": client}, ours)
+        except OSError as error:
+            # Too many descriptors of this user are being passed at this moment (ETOOMANYREFS).
+            self.report({"event": "failed", "id": 0, "client": client, "errno": error.errno, "step": "fork"})
+            self.kill(number)
 
     def forked(
         self, number: int, mark: str, client: str, theirs: _socket.socket, ours: _socket.socket

@@ -20,6 +20,7 @@ from computer_linker.computer.facets.processes import Child, Ended, Launch, Name
 from computer_linker.computer.local.linux.child import LinuxChild, Ready, ended_of, reason_of
 from computer_linker.computer.local.linux.child_streams import Streams
 from computer_linker.computer.local.linux.id_range import other_ids
+from computer_linker.computer.local.linux.launcher_protocol import most_open
 from computer_linker.computer.local.linux.orders import send_order, send_staging
 from computer_linker.computer.local.linux.staged_ahead import NextRoots, Recipe, close_all, recipe_of
 from computer_linker.errors import ExecutionFailed, LimitExceeded, LinkError
@@ -31,7 +32,6 @@ sys.path.append(sys.argv[1])
 from computer_linker.computer.local.linux.launcher import serve
 serve(int(sys.argv[2]))
 """
-_DESCRIPTORS = 16_384
 _MAX_AHEAD = 4
 """Children that wait for an order, each for another client."""
 _MAX_STAGED = 2
@@ -216,8 +216,7 @@ class LinuxProcesses:
             )
         # After starting the launcher, so that commands inherit the usual limit: each one costs the service some descriptors.
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < _DESCRIPTORS:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, hard), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most_open(hard)[0]), hard))
         self._loop = asyncio.get_running_loop()
         self._control = ours
         self._loop.add_reader(ours.fileno(), self._receive, ours)
