@@ -1,10 +1,11 @@
 """Runs a command under Landlock and seccomp: no private view of the disk, but the kernel refuses what was not granted."""
 
 import os
-import shutil
 import tempfile
+from pathlib import Path
 
 from computer_linker.computer.facets.processes import KernelRules
+from computer_linker.providers.own_folders import remove_later
 from computer_linker.providers.sandbox.boundary import Confinement, SpawnPlan
 from computer_linker.providers.sandbox.places import SYSTEM_FACTS, held_places, readable_system, tool_folders
 
@@ -37,6 +38,6 @@ def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, di
             confine_signals=True,
         ),
         closes=tools if cwd_fd == confinement.cwd_fd else [*tools, cwd_fd],
-        releases=[lambda: shutil.rmtree(private, ignore_errors=True)],
+        releases=[lambda: remove_later(Path(private))],
     )
     return plan, {"TMPDIR": private, "HOME": private}

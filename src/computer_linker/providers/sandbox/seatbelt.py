@@ -6,12 +6,12 @@ there like every other boundary, and what it finds open is not claimed.
 
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from computer_linker.policy.names import PROTECTED_NAMES
+from computer_linker.providers.own_folders import remove_later
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import tool_folders
@@ -61,7 +61,7 @@ def wrap(
         argv=(PROGRAM, "-p", profile(confinement, private, masks or {}), *argv),
         cwd_fd=cwd_fd,
         closes=[] if cwd_fd == confinement.cwd_fd else [cwd_fd],
-        releases=[lambda: shutil.rmtree(private, ignore_errors=True)],
+        releases=[lambda: remove_later(Path(private))],
     )
     return plan, {"TMPDIR": private, "HOME": private}
 

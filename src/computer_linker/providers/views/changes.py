@@ -71,7 +71,7 @@ class Comparison:
 
     def _folder(self, upper: int, lower: int | None, parts: Parts, *, is_anew: bool = False) -> None:
         """Compare a folder; `is_anew` when one above it was removed and made anew, so that nothing of the real one shows."""
-        self._refuse_deep(parts)
+        refuse_deep(parts)
         names = os.listdir(upper)
         # Only the outermost new folder has the mark of overlayfs.
         is_anew = is_anew or _is_opaque(upper)
@@ -81,10 +81,6 @@ class Comparison:
             # What the new one lacks is gone.
             for name in set(os.listdir(lower)) - set(names):  # noqa: PTH208  # an open folder has no path
                 self._add((*parts, name), "removed", entry_of(lower, name), None, lower)
-
-    def _refuse_deep(self, parts: Parts) -> None:
-        if len(parts) > _MAX_DEPTH:
-            raise LimitExceeded(f"The view has folders more than {_MAX_DEPTH} levels deep.")
 
     def _name(self, upper: int, lower: int | None, name: str, parts: Parts, *, is_anew: bool) -> None:
         found = os.stat(name, dir_fd=upper, follow_symlinks=False)
@@ -190,6 +186,12 @@ class Comparison:
         return [change for change in kept if not (change.action == "removed" and change.source)]
 
 
+def refuse_deep(parts: Parts) -> None:
+    """Refuse a view that changes folders too deep for a descriptor to be open on each level."""
+    if len(parts) > _MAX_DEPTH:
+        raise LimitExceeded(f"The view has folders more than {_MAX_DEPTH} levels deep.")
+
+
 def entry_of(folder: int, name: str) -> Entry | None:
     """The entry of a name in an open folder; None when there is none."""
     try:
@@ -199,21 +201,30 @@ def entry_of(folder: int, name: str) -> Entry | None:
 
 
 def below(folder: int, name: str) -> Iterator[tuple[Parts, Entry]]:
-    """Everything inside a folder, by its path in it; parents first."""
+    """Everything inside a folder, by its path in it; parents first. Raises LimitExceeded where that is too deep."""
     try:
         opened = os.open(name, _FOLDER, dir_fd=folder)
     except NotADirectoryError:
         return
     try:
-        for inner in sorted(os.listdir(opened)):  # noqa: PTH208
-            entry = entry_of(opened, inner)
-            if entry is None:
-                continue
-            yield (inner,), entry
-            if entry.kind == "directory":
-                yield from (((inner, *parts), found) for parts, found in below(opened, inner))
+        yield from _inside(opened, ())
     finally:
         os.close(opened)
+
+
+def _inside(opened: int, above: Parts) -> Iterator[tuple[Parts, Entry]]:
+    refuse_deep(above)
+    for name in sorted(os.listdir(opened)):
+        entry = entry_of(opened, name)
+        if entry is None:
+            continue
+        yield (*above, name), entry
+        if entry.kind == "directory":
+            inner = os.open(name, _FOLDER, dir_fd=opened)
+            try:
+                yield from _inside(inner, (*above, name))
+            finally:
+                os.close(inner)
 
 
 def _is_unreadable(folder: int, parts: Parts, entry: Entry | None) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from computer_linker.errors import LimitExceeded, OsPermissionRequired
-from computer_linker.providers.views.changes import Comparison, Parts, entry_of, open_folder
+from computer_linker.providers.views.changes import Comparison, Parts, entry_of, open_folder, refuse_deep
 from computer_linker.providers.views.entries import copy_file, copy_link, copy_metadata
 
 MAX_ENTRIES = 200_000
@@ -101,7 +101,7 @@ class CopyComparison(Comparison):
     skips: Skips = lambda _parts: False
 
     def _folder(self, upper: int, lower: int | None, parts: Parts, *, is_anew: bool = False) -> None:
-        self._refuse_deep(parts)
+        refuse_deep(parts)
         names = os.listdir(upper)
         for name in names:
             found = os.stat(name, dir_fd=upper, follow_symlinks=False)

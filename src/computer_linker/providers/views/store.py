@@ -14,6 +14,7 @@ from computer_linker.errors import Conflict, LimitExceeded, NotFound
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
 from computer_linker.model.times import shown_ns
+from computer_linker.providers.own_folders import disk_use, remove_folder
 from computer_linker.providers.views.probe import can_overlay
 from computer_linker.services import Services
 
@@ -111,7 +112,7 @@ class Views:
             view = replace(view, kind="copy", filled_ns=self._clock(view))
             self._save(view)
         except BaseException:
-            _remove(self.folder / view.id)
+            remove_folder(self.folder / view.id)
             raise
         finally:
             del self._filling[view.id]
@@ -270,7 +271,7 @@ class Views:
             if place.exists():
                 # Without its record it is no view any more, whatever happens to the rest.
                 (place / _RECORD).unlink(missing_ok=True)
-                _remove(place)
+                remove_folder(place)
             return not place.exists()
 
     def _drop_old(self) -> None:
@@ -281,7 +282,7 @@ class Views:
             is_old = time.time() - place.stat().st_mtime > MAX_AGE_S
             is_used = self.is_running(place.name) or place.name in self._filling
             if (is_old or not (place / _RECORD).exists()) and not is_used:
-                _remove(place)
+                remove_folder(place)
 
     def _all(self) -> list[View]:
         places = self.folder.iterdir() if self.folder.exists() else ()
@@ -297,42 +298,3 @@ class Views:
 
 def _no_such_view() -> NotFound:
     return NotFound("There is no such view: it was kept or dropped, or is too old. view.list shows them.")
-
-
-def disk_use(place: Path) -> int:
-    """The bytes on disk of everything in a folder, as far as it can be read."""
-    total, todo = 0, [str(place)]
-    while todo:
-        try:
-            with os.scandir(todo.pop()) as found:
-                for entry in found:
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(entry.path)
-        except OSError:
-            # Removed meanwhile, closed by the program, or too deep: the rest is counted.
-            continue
-    return total
-
-
-def _remove(place: Path) -> None:
-    """Remove a folder however deep, also where a program, or overlayfs itself, took away the rights to its parts.
-
-    Each folder in it is moved to the top before it is emptied, so no path gets too long.
-    """
-    todo, number = [place], 0
-    while todo:
-        folder = todo.pop()
-        with os.scandir(folder) as found:
-            entries = list(found)
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)  # noqa: PTH108
-                continue
-            number += 1
-            top = place / f".removed-{number}"
-            os.chmod(entry.path, 0o700)  # noqa: PTH101
-            todo.append(Path(entry.path).rename(top))
-        if folder != place:
-            folder.rmdir()
-    place.rmdir()

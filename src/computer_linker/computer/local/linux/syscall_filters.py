@@ -7,7 +7,7 @@ from functools import lru_cache
 
 _ALLOW, _REFUSE, _ABSENT = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38
 _LOAD, _EQUAL, _ABOVE, _AT_LEAST, _HAS_BIT, _AND, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x54, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 """Where a call's number, its architecture and the lower 32 bits of its arguments are."""
 _NEW_USER_NAMESPACE = 0x10000000
 _IO_URING_SETUP, _CLONE3 = 425, 435
@@ -23,7 +23,13 @@ _PAIRS = (1, 5)
 _SHARED_CALLS = ((29, 31), (64, 71), (220, 220), (248, 250))
 _SHARED_CALLS_GENERIC = ((186, 197), (217, 219))
 """System V shared memory, semaphores and messages, and keyrings, on x86_64 and elsewhere; all programs of a user share them."""
-_PRLIMIT, _PRLIMIT_GENERIC = 302, 261
+_OF_A_PROCESS = (302, 142, 144, 203, 314)
+_OF_A_PROCESS_GENERIC = (261, 118, 119, 122, 274)
+"""prlimit64, sched_setparam, sched_setscheduler, sched_setaffinity and sched_setattr: the first argument is a process."""
+_PRIORITIES, _PRIORITIES_GENERIC = ((141, 0), (251, 1)), ((140, 0), (30, 1))
+"""setpriority and ioprio_set, each with the value of its first argument for which the second one is a process."""
+_SET_IDS = 0o6000
+_FCHMODAT2 = 452
 
 _Code = list[tuple[int, int, int, int]]
 
@@ -38,18 +44,28 @@ class _Calls:
     ioctl: int
     socket: int
     socketpair: int
+    modes: tuple[tuple[int, int], ...]
+    """The calls that change a mode, with the place of that argument."""
+    keys: tuple[int, int]
+    """The first and the last call for keyrings."""
     socketcall: int = 0
 
 
-_X86_64 = _Calls(0xC000003E, 56, 272, 16, 41, 53)
-_I386 = _Calls(0x40000003, 120, 310, 54, 359, 360, 102)
-_ARM64 = _Calls(0xC00000B7, 220, 97, 29, 198, 199)
-_ARM = _Calls(0x40000028, 120, 337, 54, 281, 288, 102)
+def _modes(chmod: int, fchmod: int, fchmodat: int) -> tuple[tuple[int, int], ...]:
+    by_two = tuple((call, _SECOND) for call in (chmod, fchmod) if call)
+    return (*by_two, (fchmodat, _THIRD), (_FCHMODAT2, _THIRD))
+
+
+_GENERIC = (220, 97, 29, 198, 199, _modes(0, 52, 53), (217, 219))
+_X86_64 = _Calls(0xC000003E, 56, 272, 16, 41, 53, _modes(90, 91, 268), (248, 250))
+_I386 = _Calls(0x40000003, 120, 310, 54, 359, 360, _modes(15, 94, 306), (286, 288), 102)
+_ARM64 = _Calls(0xC00000B7, *_GENERIC)
+_ARM = _Calls(0x40000028, 120, 337, 54, 281, 288, _modes(15, 94, 333), (309, 311), 102)
 _CALLS = {
     "x86_64": (_X86_64, _I386),
     "aarch64": (_ARM64, _ARM),
-    "riscv64": (_Calls(0xC00000F3, 220, 97, 29, 198, 199),),
-    "loongarch64": (_Calls(0xC0000102, 220, 97, 29, 198, 199),),
+    "riscv64": (_Calls(0xC00000F3, *_GENERIC),),
+    "loongarch64": (_Calls(0xC0000102, *_GENERIC),),
     **dict.fromkeys(("i386", "i586", "i686"), (_I386,)),
     **dict.fromkeys(("armv6l", "armv7l", "armv8l"), (_ARM,)),
 }
@@ -65,6 +81,8 @@ def namespace_filter(*, namespaces: bool, unix_sockets: bool, other_sockets: boo
     closed through a descriptor it kept. The C library starts threads and programs by `clone` where there is no `clone3`,
     whose flags no filter can read.
     `other_sockets`: sockets that no network namespace separates.
+    Keyrings are always refused, because the kernel bounds the keys of all of a user's programs together, and so are modes
+    that make a program run with the rights of its owner: it would have them outside of the sandbox.
     """
     known = _CALLS.get(platform.machine(), ())
     refused = () if unix_sockets else (_UNIX,)
@@ -72,6 +90,7 @@ def namespace_filter(*, namespaces: bool, unix_sockets: bool, other_sockets: boo
     code: _Code = [(_LOAD, 0, 0, _ARCHITECTURE)]
     for calls in known:
         section: _Code = [(_LOAD, 0, 0, _NUMBER), *(_no_x32() if calls is _X86_64 else ())]
+        section += [*_refused(*calls.keys), *_no_set_ids(calls)]
         section += () if namespaces else _no_namespaces(calls)
         section += () if allowed is None and not refused else _sockets(calls, refused, allowed)
         section += [(_RETURN, 0, 0, _ALLOW)]
@@ -99,8 +118,9 @@ def _no_namespaces(calls: _Calls) -> _Code:
 def network_filter(*, network: bool) -> bytes:
     """A seccomp program that refuses new sockets: of any kind, or with `network` UNIX sockets alone; empty where unknown.
 
-    It also refuses what reaches other programs of the user past Landlock: shared memory, keyrings, and their resource limits,
-    by which a process can be ended.
+    It also refuses what reaches other programs of the user past Landlock: shared memory, keyrings, their resource limits, by
+    which a process can be ended, and their priorities and processors, by which it is kept from running. And modes that make a
+    program run with the rights of its owner.
     """
     calls = _CALLS.get(platform.machine(), (_I386,))[0]
     if calls.socketcall:
@@ -109,12 +129,35 @@ def network_filter(*, network: bool) -> bytes:
     code: _Code = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, calls.architecture), (_RETURN, 0, 0, _REFUSE)]
     code += [(_LOAD, 0, 0, _NUMBER), *(_no_x32() if is_x86 else ())]
     for first, last in _SHARED_CALLS if is_x86 else _SHARED_CALLS_GENERIC:
-        code += [(_AT_LEAST, 0, 2, first), (_ABOVE, 1, 0, last), (_RETURN, 0, 0, _REFUSE)]
+        code += _refused(first, last)
     # Process 0 is the caller itself.
-    code += [(_EQUAL, 0, 4, _PRLIMIT if is_x86 else _PRLIMIT_GENERIC), (_LOAD, 0, 0, _FIRST), (_EQUAL, 1, 0, 0)]
-    code += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+    for call in _OF_A_PROCESS if is_x86 else _OF_A_PROCESS_GENERIC:
+        code += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, _FIRST), (_EQUAL, 1, 0, 0)]
+        code += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+    for call, process in _PRIORITIES if is_x86 else _PRIORITIES_GENERIC:
+        code += [(_EQUAL, 0, 6, call), (_LOAD, 0, 0, _FIRST), (_EQUAL, 0, 2, process), (_LOAD, 0, 0, _SECOND)]
+        code += [(_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+    code += _no_set_ids(calls)
     code += [*_sockets(calls, (_UNIX,), None if network else ()), (_RETURN, 0, 0, _ALLOW)]
     return _packed(code)
+
+
+def _refused(first: int, last: int) -> _Code:
+    """Refuse the calls from the first to the last. A call's number is loaded, here and below."""
+    return [(_AT_LEAST, 0, 2, first), (_ABOVE, 1, 0, last), (_RETURN, 0, 0, _REFUSE)]
+
+
+def _no_set_ids(calls: _Calls) -> _Code:
+    """Refuse modes with set-user-id or set-group-id. The kernel clears those bits when a file is written, so that a file made
+    with them stays empty."""
+    return [
+        line
+        for call, place in calls.modes
+        for line in (
+            *((_EQUAL, 0, 4, call), (_LOAD, 0, 0, place)),
+            *((_HAS_BIT, 0, 1, _SET_IDS), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)),
+        )
+    ]
 
 
 def _no_x32() -> _Code:
