@@ -18,6 +18,8 @@ BRIDGE_NAME = "bridge.sock"
 LOCK_NAME = "service.lock"
 LOG_NAME = "service.log"
 KEY_NAME = "owner.key"
+MARK_NAME = ".computer-linker-state"
+"""An empty file in every state folder, by which other services know it: they close it to their scopes."""
 LOCK_HELD = 75
 """Exit code (EX_TEMPFAIL) of an on-demand service when a command or another service has this state folder."""
 GREETING_FDS = b"computer-linker/2 mcp-descriptors"
@@ -191,4 +193,5 @@ def take_lock(home: str) -> int | None:
         return None
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    os.close(os.open(os.path.join(home, MARK_NAME), os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))  # noqa: PTH118
     return fd

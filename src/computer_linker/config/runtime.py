@@ -11,6 +11,7 @@ from computer_linker.config.mounts import shown_below
 from computer_linker.config.roots import Identities
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid, Problem
+from computer_linker.home import MARK_NAME
 from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
 
@@ -46,6 +47,8 @@ def forbidden_root(root: str, state: Path) -> str | None:
         return "is the whole file system; name the folders you mean"
     if _below(resolved, state) is not None:
         return "lies in the service's own state folder"
+    if any(os.path.lexists(each / MARK_NAME) for each in (resolved, *resolved.parents)):
+        return "lies in the state folder of another service"
     return None
 
 

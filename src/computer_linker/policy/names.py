@@ -5,6 +5,7 @@ from collections.abc import Container
 from functools import lru_cache
 from typing import Literal
 
+from computer_linker.home import MARK_NAME
 from computer_linker.policy.trusted_places import Path, places
 
 PROTECTED_NAMES = frozenset(
@@ -44,7 +45,7 @@ SENSITIVE_NAMES = frozenset(
     .irb_history .redis_history .rediscli_history .mongo_history .dbshell .lesshst .viminfo .mysql_history .pgcli_history
     cookies cookies.sqlite cookies.binarycookies logins.json key4.db wallet.dat known_tokens.csv accesstokens.json
     """.split()
-)
+) | {MARK_NAME}
 _SENSITIVE_SUFFIXES = (
     ".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore", ".jks", ".ppk", ".asc.key", ".keychain-db", ".ovpn", ".tfvars",
 )  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from computer_linker.errors import InvalidRequest, NotFound, OsPermissionRequired, PathOutOfScope, PermissionDenied
+from computer_linker.home import MARK_NAME
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name
 from computer_linker.system import descriptor_path
@@ -34,6 +35,31 @@ class Held:
     def cwd(self) -> str:
         """A path of this folder for use as a child's working folder."""
         return cwd_of(self.fd)
+
+
+class StateMarks:
+    """Tells which folders below an open one are, or lie in, the state folder of a service; keeps what it found."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._known: dict[tuple[str, ...], bool] = {}
+
+    def cover(self, folder: tuple[str, ...]) -> bool:
+        """Whether this folder does."""
+        known = self._known.get(folder)
+        if known is None:
+            above = bool(folder) and self.cover(folder[:-1])
+            known = self._known[folder] = above or is_marked(self._fd, "/".join(folder))
+        return known
+
+
+def is_marked(fd: int, folder: str = "") -> bool:
+    """Whether a folder carries the mark of a state folder: an open one, or one below it."""
+    try:
+        os.stat(f"{folder}/{MARK_NAME}" if folder else MARK_NAME, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def cwd_of(fd: int) -> str:
@@ -100,6 +126,7 @@ def _walk(path: RootedPath) -> Held:
                     raise
                 links += 1
                 pending[:0] = _link_names(name, fds[-1], path, links, error)
+        _refuse_state(path, fds)
         return _settled(path, tuple(done), fds.pop())
     except OSError as error:
         raise _named(error, path) from error
@@ -141,6 +168,16 @@ def _link_names(name: str, parent: int, path: RootedPath, links: int, error: OSE
     if target.startswith("/"):
         raise PathOutOfScope(f"{path.shown} leads out of the scope.", path=path.shown)
     return [part for part in target.split("/") if part not in ("", ".")]
+
+
+def _refuse_state(path: RootedPath, fds: list[int]) -> None:
+    """Refuse what is or lies in the state folder of another service, by the mark in it."""
+    if any(map(is_marked, fds)):
+        raise PermissionDenied(
+            f"{path.shown} belongs to another service, and is never opened through a scope.",
+            path=path.shown,
+            rule="service_state",
+        )
 
 
 def _settled(path: RootedPath, parts: tuple[str, ...], fd: int) -> Held:

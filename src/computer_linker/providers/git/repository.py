@@ -10,7 +10,7 @@ from pathlib import Path
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import is_hidden_by
-from computer_linker.providers.held import Held, cwd_of, held
+from computer_linker.providers.held import Held, StateMarks, cwd_of, held
 
 _MAX_FILE = 65_536
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -40,6 +40,7 @@ class Repository:
     below: tuple[str, ...]
     """From the top down to the scope's root; empty when the top lies in the scope."""
     place: RootedPath
+    states: StateMarks
 
     @property
     def is_part(self) -> bool:
@@ -58,6 +59,8 @@ class Repository:
         """Components from the scope's root of a path from the top; None when it is outside or hidden."""
         parts = tuple(os.fsdecode(path).rstrip("/").split("/"))
         if parts[: len(self.below)] != self.below:
+            return None
+        if self.states.cover(parts[:-1]):
             return None
         parts = (*self.above, *parts[len(self.below) :])
         return None if is_hidden_by(parts, self.place.rules) else parts
@@ -98,7 +101,9 @@ def _found_inside(folder: Held, stack: ExitStack) -> Repository | None:
         _check_owner(top.fd, git.fd)
         git_dir = _relative(git.path.parts, parts[:depth])
         data = (git.fd, common.fd, *borrowed)
-        return Repository(top.fd, git.fd, common.fd, data, git_dir, parts[depth:], parts[:depth], (), folder.path)
+        return Repository(
+            top.fd, git.fd, common.fd, data, git_dir, parts[depth:], parts[:depth], (), folder.path, StateMarks(top.fd)
+        )
     return None
 
 
@@ -122,7 +127,9 @@ def _found_above(folder: Held, stack: ExitStack) -> Repository:
         _check_owner(top, git)
         below = root.relative_to(top_path).parts
         data = (git, *borrowed)
-        return Repository(top, git, git, data, ".git", (*below, *folder.path.parts), (), below, folder.path)
+        return Repository(
+            top, git, git, data, ".git", (*below, *folder.path.parts), (), below, folder.path, StateMarks(top)
+        )
     raise NotFound(
         f"{folder.path.shown} is not in a git repository. Bare repositories are not served.", path=folder.path.shown
     )

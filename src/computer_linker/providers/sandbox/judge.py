@@ -1,5 +1,6 @@
 """Classifies the entries of a folder: which matter to the boundary, and how each must be closed."""
 
+import contextlib
 import fnmatch
 import os
 import re
@@ -100,6 +101,18 @@ def of_bare_repository(fd: int, entries: dict[str, os.DirEntry[str]]) -> list[En
             continue
         how: How = "link" if target else "read_only"
         found.append(_entry(name, how, about, is_protected=name == "HEAD", target=target))
+    return found
+
+
+def all_hidden(fd: int) -> list[Entry]:
+    """Every entry of an open folder, each to be hidden."""
+    found: list[Entry] = []
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                about = entry.stat(follow_symlinks=False)
+                if not stat.S_ISLNK(about.st_mode):
+                    found.append(_entry(entry.name, "hidden", about, is_protected=False, target=""))
     return found
 
 

@@ -134,6 +134,8 @@ class Sandbox:
         planting = self._plantings.begin(leaves_orphans=boundary.kind != "bubblewrap")
 
         def watch(folder: Folder, tree: Tree) -> None:
+            if any(place in tree.folders for place in tree.states) and boundary.kind == "landlock":
+                raise _state_inside("The state folder of another service lies inside this scope's folder")
             if folder in planted:
                 self._plantings.watch(planting, folder, tree)
 
@@ -216,11 +218,7 @@ class Sandbox:
         state = Path(os.path.realpath(self.state))
         for folder in (*confinement.writable, *confinement.readable):
             if state_places(folder.path, state):
-                raise ProviderUnavailable(
-                    "The service's own state lies inside this scope's folder, and Landlock alone cannot keep a command out. "
-                    "Install bubblewrap, or choose a smaller folder.",
-                    remedy="Install bubblewrap.",
-                )
+                raise _state_inside("The service's own state lies inside this scope's folder")
         if any(state_places(place, state) for place in confinement.programs):
             raise ProviderUnavailable(
                 "The service's own state lies beside the program, and Landlock alone cannot keep a command out. "
@@ -287,6 +285,13 @@ class Sandbox:
                 remedy="Install bubblewrap outside every scope, or choose a smaller folder for that scope.",
             )
         self._checked_for = scopes
+
+
+def _state_inside(what: str) -> ProviderUnavailable:
+    return ProviderUnavailable(
+        f"{what}, and Landlock alone cannot keep a command out. Install bubblewrap, or choose a smaller folder.",
+        remedy="Install bubblewrap.",
+    )
 
 
 @dataclass(slots=True)

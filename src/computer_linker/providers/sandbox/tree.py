@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 import anyio
 
+from computer_linker.home import MARK_NAME
 from computer_linker.policy.names import GIT_NAMES, is_protected
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.folder_state import FolderState, is_same
-from computer_linker.providers.sandbox.judge import Entry, Judge, Parts, of_bare_repository
+from computer_linker.providers.sandbox.judge import Entry, Judge, Parts, all_hidden, of_bare_repository
 from computer_linker.providers.sandbox.pace import Pace
 from computer_linker.providers.sandbox.steps import Steps, is_shut, opened_up
 from computer_linker.providers.sandbox.watches import Watches
@@ -89,6 +90,8 @@ class Tree:
         """Running commands, with the scan each was started after."""
         self.kept: dict[object, tuple[int, Any]] = {}
         """Cached masks, with the version they were computed from."""
+        self.states: set[Parts] = set()
+        """State folders of other services: everything in them is hidden."""
         self.took_s = 0.0
         self.lock = anyio.Lock()
         """Serialises scans."""
@@ -222,9 +225,10 @@ class Tree:
         old, pace = self.folders.get(parts), Pace()
         size, most = 0, self._max_entries - self._entries + (0 if old is None else old.size)
         is_deepest = len(parts) >= _MAX_DEPTH
-        is_cut_short = False
+        is_cut_short = is_state = False
         with os.scandir(fd) as entries:
             for entry in entries:
+                is_state = is_state or entry.name == MARK_NAME
                 mark = judge(entry)
                 if mark is not None:
                     found.append(mark)
@@ -245,6 +249,9 @@ class Tree:
                         below[entry.name] = entry.inode()
         if of_git and not is_inside and not self._rules.allow_protected:
             found += of_bare_repository(fd, of_git)
+        (self.states.add if is_state else self.states.discard)(parts)
+        if is_state:
+            found, below = all_hidden(fd), {}
         return FolderState(
             about.st_dev, about.st_ino, about.st_ctime_ns, is_old, tuple(found), below, files, size, watch, True, is_cut_short,
             is_inside,

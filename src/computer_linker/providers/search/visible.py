@@ -10,7 +10,7 @@ from itertools import islice
 from computer_linker.computer.gitignore import IgnoreFile, is_ignored, parse_ignore
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import is_hidden_by
-from computer_linker.providers.held import Held
+from computer_linker.providers.held import Held, StateMarks
 from computer_linker.providers.search.query import Breadth, Position, escaped
 from computer_linker.providers.search.ripgrep import Fallback
 
@@ -110,13 +110,19 @@ class Visible:
     base: RootedPath
     breadth: Breadth
     ignores: Ignores | None
+    states: StateMarks
     _known: dict[bytes, bool] = field(default_factory=dict)
 
     @classmethod
     def within(cls, folder: Held, breadth: Breadth, fallback: Fallback = Fallback.NONE) -> "Visible":
         # A glob makes ripgrep return matching ignored and hidden files, so both are checked again here.
         checks_ignores = breadth.gitignore and (breadth.glob is not None or fallback is not Fallback.NONE)
-        return cls(folder.path, breadth, Ignores(folder.fd, real_path(folder)) if checks_ignores else None)
+        return cls(
+            folder.path,
+            breadth,
+            Ignores(folder.fd, real_path(folder)) if checks_ignores else None,
+            StateMarks(folder.fd),
+        )
 
     def __call__(self, path: bytes) -> bool:
         known = self._known.get(path)
@@ -131,7 +137,7 @@ class Visible:
         names = tuple(text.split("/"))
         if not self.breadth.include_hidden and any(name.startswith(".") for name in names):
             return False
-        if is_hidden_by((*self.base.parts, *names), self.base.rules):
+        if is_hidden_by((*self.base.parts, *names), self.base.rules) or self.states.cover(names[:-1]):
             return False
         return self.ignores is None or not self.ignores.leaves_out(text)
 

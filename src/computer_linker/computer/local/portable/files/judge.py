@@ -2,6 +2,7 @@
 
 from computer_linker.computer.local.portable.roots import Root
 from computer_linker.errors import PermissionDenied
+from computer_linker.home import MARK_NAME
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.policy.names import folded, is_protected, is_sensitive
 from computer_linker.policy.paths import is_denied
@@ -14,7 +15,7 @@ def may_remove(path: RootedPath, root: Root, below: Parts) -> bool:
     parts = (*path.parts, *below)
     rules = path.rules
     is_kept = (not rules.allow_protected and folded(below[-1]) in (".git", ".hg", ".svn")) or _is_fenced(parts, rules)
-    if is_kept or root.closed == parts:
+    if is_kept or root.closed == parts or below[-1] == MARK_NAME:
         raise _refusal(path, below, "removed")
     return True
 
@@ -22,7 +23,7 @@ def may_remove(path: RootedPath, root: Root, below: Parts) -> bool:
 def may_move(path: RootedPath, destination: RootedPath, root: Root, below: Parts) -> bool:
     """Refuse a move that would give an entry inside a name with different rules."""
     old, new = (*path.parts, *below), (*destination.parts, *below)
-    if root.closed == old or _is_fenced(old, path.rules):
+    if root.closed == old or _is_fenced(old, path.rules) or below[-1] == MARK_NAME:
         raise _refusal(path, below, "moved")
     if _standing(old, path.rules) != _standing(new, destination.rules):
         raise _refusal(path, below, "moved")
@@ -32,6 +33,8 @@ def may_move(path: RootedPath, destination: RootedPath, root: Root, below: Parts
 def may_copy(path: RootedPath, destination: RootedPath, root: Root, below: Parts) -> bool:
     """Skip entries that may not be read; refuse entries that may not be written at the destination."""
     old, new = (*path.parts, *below), (*destination.parts, *below)
+    if below[-1] == MARK_NAME:
+        raise _refusal(path, below, "copied")
     if root.closed == old or (not path.rules.allow_sensitive and is_sensitive(old)) or _is_denied(old, path.rules):
         return False
     rules = destination.rules

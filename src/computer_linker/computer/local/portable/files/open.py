@@ -22,6 +22,7 @@ from computer_linker.computer.local.portable.openat2 import (
 )
 from computer_linker.computer.local.portable.roots import HOLD, Root, Roots
 from computer_linker.errors import Conflict, InvalidRequest, NotFound, PathOutOfScope, PermissionDenied
+from computer_linker.home import MARK_NAME
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES, is_git_folder
 from computer_linker.policy.paths import check_name, is_hidden_by
@@ -74,9 +75,13 @@ class Opener:
         root = self.roots.hold(path.root)
         refuse_closed(root, path)
         try:
-            return self._open(root, path, flags, for_writing)
+            descriptor, real = self._open(root, path, flags, for_writing)
         except OSError as error:
             raise fault(error, path.shown) from error
+        if is_in_state(root.descriptor, real.parts):
+            os.close(descriptor)
+            raise _of_a_service(path)
+        return descriptor, real
 
     def open_regular(self, path: RootedPath) -> tuple[int, os.stat_result, RootedPath]:
         """A descriptor of a regular file, open for reading. Folders, pipes, devices and sockets are refused."""
@@ -221,11 +226,20 @@ def refuse_closed(root: Root, path: RootedPath) -> None:
     """Refuse the service's own state, whatever its folder is called."""
     closed = root.closed
     if closed is not None and path.parts[: len(closed)] == closed:
-        raise PermissionDenied(
-            f"{path.shown} belongs to the service itself and is never opened through a scope.",
-            path=path.shown,
-            rule="service_state",
-        )
+        raise _of_a_service(path)
+
+
+def is_in_state(root: int, parts: tuple[str, ...]) -> bool:
+    """Whether a path below an open folder is or lies in the state folder of a service, by the mark that it carries."""
+    return any(_is_there(root, "/".join((*parts[:size], MARK_NAME))) for size in range(len(parts) + 1))
+
+
+def _of_a_service(path: RootedPath) -> PermissionDenied:
+    return PermissionDenied(
+        f"{path.shown} belongs to this service or another one, and is never opened through a scope.",
+        path=path.shown,
+        rule="service_state",
+    )
 
 
 def _refuse_repository(place: OpenedParent) -> None:

@@ -12,6 +12,7 @@ from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.gitignore import IgnoreFile, is_ignored, parse_ignore
 from computer_linker.computer.local.portable.files.open import FOLDER, READ, Opener, type_of
 from computer_linker.errors import Aborted, LimitExceeded, LinkError, NotFound
+from computer_linker.home import MARK_NAME
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.model.times import shown_ns
 from computer_linker.policy.names import is_sensitive
@@ -278,6 +279,9 @@ def _sorted_entries(
     bound = wanted + 50_000
     with os.scandir(descriptor) as entries:
         for entry in entries:
+            if entry.name == MARK_NAME:
+                # The state folder of another service.
+                return []
             if entry.name.startswith(TEMPORARY) or (denied and is_denied((*real.parts, entry.name), denied)):
                 continue
             if after is not None and entry.name <= after and not entry.is_dir(follow_symlinks=False):
