@@ -41,6 +41,15 @@ def state_home() -> str:
     return os.path.abspath(os.path.expanduser(named or "~/.computer-linker"))  # noqa: PTH100, PTH111
 
 
+def is_marked(fd: int, folder: str = "") -> bool:
+    """Whether a folder carries the mark of a state folder: an open one, or one below it."""
+    try:
+        os.stat(f"{folder}/{MARK_NAME}" if folder else MARK_NAME, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
 def enter(home: str, greeting: bytes, fds: tuple[int, ...] = (), within_s: float | None = None) -> socket:
     """Connect and authenticate as the owner's own program.
 

@@ -170,3 +170,17 @@ def test_a_root_in_a_state_folder_is_refused(tmp_path: Path) -> None:
     for root in (home, home / "audit"):
         assert forbidden_root(str(root), tmp_path / "own") == "lies in the state folder of another service"
     assert forbidden_root(str(tmp_path), tmp_path / "own") is None
+
+
+@pytest.mark.parametrize("inside", ["config.json", "audit/0001.log", "plug.py"])
+async def test_no_intake_takes_a_file_of_it(tmp_path: Path, inside: str) -> None:
+    home = second(tmp_path / "intake" / "second")
+    (tmp_path / "intake" / "plain.txt").write_text("plain")
+    scope = folder_scope(tmp_path / "root", intakeRoots=[str(tmp_path / "intake"), str(home)])
+    (tmp_path / "root").mkdir()
+    async with Road.open(tmp_path, [scope]) as road:
+        kind = {"kind": "log"}
+        assert (await road.call("artifact.attach", str(tmp_path / "intake" / "plain.txt"), input=kind))["ok"]
+        answer = await road.call("artifact.attach", str(home / inside), input=kind)
+        listed = await road.data("artifact.list")
+    assert answer["error"]["code"] == "permission_denied" and len(listed["artifacts"]) == 1, (answer, listed)

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from computer_linker.errors import InvalidRequest, NotFound, OsPermissionRequired, PathOutOfScope, PermissionDenied
-from computer_linker.home import MARK_NAME
+from computer_linker.home import is_marked
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name
 from computer_linker.system import descriptor_path
@@ -51,15 +51,6 @@ class StateMarks:
             above = bool(folder) and self.cover(folder[:-1])
             known = self._known[folder] = above or is_marked(self._fd, "/".join(folder))
         return known
-
-
-def is_marked(fd: int, folder: str = "") -> bool:
-    """Whether a folder carries the mark of a state folder: an open one, or one below it."""
-    try:
-        os.stat(f"{folder}/{MARK_NAME}" if folder else MARK_NAME, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
 
 
 def cwd_of(fd: int) -> str:

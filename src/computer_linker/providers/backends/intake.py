@@ -16,6 +16,7 @@ from anyio.to_thread import run_sync
 from computer_linker.config.runtime import work_folder
 from computer_linker.config.schema import Config
 from computer_linker.errors import LimitExceeded, NotFound, PermissionDenied
+from computer_linker.home import is_marked
 from computer_linker.model.paths import split_target
 from computer_linker.model.scope import Scope
 from computer_linker.policy.names import is_private, is_sensitive
@@ -96,14 +97,23 @@ def _refuse_places(place: PurePath, config: Config, home: Path) -> None:
         )
 
 
+def _refuse_state(folder: int) -> None:
+    if is_marked(folder):
+        raise PermissionDenied(
+            "The file lies in the state of another service, so no intake takes it.", rule="service_state"
+        )
+
+
 def _read(root: str, parts: tuple[str, ...], most: int) -> bytes:
     with ExitStack() as stack:
         try:
             folder = os.open(root, _FOLDER)
             stack.callback(os.close, folder)
+            _refuse_state(folder)
             for name in parts[:-1]:
                 folder = os.open(name, _FOLDER, dir_fd=folder)
                 stack.callback(os.close, folder)
+                _refuse_state(folder)
             fd = os.open(parts[-1], _FILE, dir_fd=folder)
             stack.callback(os.close, fd)
         except OSError as error:

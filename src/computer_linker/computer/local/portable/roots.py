@@ -7,6 +7,7 @@ from pathlib import Path
 from computer_linker.computer.local.faults import fault
 from computer_linker.config.runtime import state_inside
 from computer_linker.errors import NotFound, PathOutOfScope
+from computer_linker.home import is_marked
 from computer_linker.system import descriptor_path
 
 HOLD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
@@ -22,6 +23,10 @@ class Root:
     real: str
     closed: tuple[str, ...] | None
     """The path of the service's own state beneath this root, if any: never opened through a scope."""
+
+    def shows_state(self, parts: tuple[str, ...]) -> bool:
+        """Whether a path is or lies in the state folder of a service, by the mark that it carries."""
+        return any(is_marked(self.descriptor, "/".join(parts[:size])) for size in range(len(parts) + 1))
 
 
 class Roots:

@@ -22,7 +22,6 @@ from computer_linker.computer.local.portable.openat2 import (
 )
 from computer_linker.computer.local.portable.roots import HOLD, Root, Roots
 from computer_linker.errors import Conflict, InvalidRequest, NotFound, PathOutOfScope, PermissionDenied
-from computer_linker.home import MARK_NAME
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES, is_git_folder
 from computer_linker.policy.paths import check_name, is_hidden_by
@@ -78,7 +77,7 @@ class Opener:
             descriptor, real = self._open(root, path, flags, for_writing)
         except OSError as error:
             raise fault(error, path.shown) from error
-        if is_in_state(root.descriptor, real.parts):
+        if root.shows_state(real.parts):
             os.close(descriptor)
             raise _of_a_service(path)
         return descriptor, real
@@ -227,11 +226,6 @@ def refuse_closed(root: Root, path: RootedPath) -> None:
     closed = root.closed
     if closed is not None and path.parts[: len(closed)] == closed:
         raise _of_a_service(path)
-
-
-def is_in_state(root: int, parts: tuple[str, ...]) -> bool:
-    """Whether a path below an open folder is or lies in the state folder of a service, by the mark that it carries."""
-    return any(_is_there(root, "/".join((*parts[:size], MARK_NAME))) for size in range(len(parts) + 1))
 
 
 def _of_a_service(path: RootedPath) -> PermissionDenied:
