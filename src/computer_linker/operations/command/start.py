@@ -16,7 +16,8 @@ from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context, Example, operation, shapes
 
-_FIRST_LOOK_S = 0.02
+_FIRST_LOOK_S = 0.002
+"""Long enough for the launcher to report a program that cannot be executed; every start waits for it."""
 
 
 class StartInput(Model):
@@ -93,7 +94,7 @@ async def start_prepared(
         pty=PtySize(options.cols, options.rows) if options.pty else None,
         before_start=ctx.durable_intent,
     )
-    # A program that fails at once is reported now rather than at the first read.
+    # A program that cannot be executed is reported now rather than at the first read.
     await managed.changed(_FIRST_LOOK_S)
     ctx.note(processId=managed.record.process_id)
     ctx.effect = "confirmed"
