@@ -10,7 +10,7 @@ import pytest
 
 from computer_linker.cli.output import fail
 from support.on_terminal import on_terminal
-from support.service import end_service, environment, write_config
+from support.service import PROGRAM, end_service, environment, write_config
 
 
 def test_an_error_worded_elsewhere_does_not_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,3 +41,20 @@ def test_a_result_is_rows_and_tables_on_a_terminal_and_json_in_a_pipe(tmp_path: 
         assert "one.txt" in narrow
     finally:
         end_service(home)
+
+
+def test_no_other_package_gets_at_the_models(tmp_path: Path) -> None:
+    """A plugin of pydantic is code that every validation passes through; one is installed here, and is not loaded."""
+    write_config(tmp_path / "home", tmp_path / "root")
+    folder = tmp_path / "site"
+    facts = folder / "observer-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: observer\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[pydantic]\nobserver = observer:plugin\n")
+    (folder / "observer.py").write_text(f"open({str(tmp_path / 'loaded')!r}, 'w').close()\nplugin = None\n")
+    env = environment(tmp_path / "home", PYTHONPATH=str(folder))
+    done = subprocess.run(
+        [*PROGRAM, "scope", "list"], env=env, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "loaded").exists()
