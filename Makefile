@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: start install uninstall test test-all coverage test-windows test-macos-shim check bench soak lock docs wheel release-check debian clean help
+.PHONY: start install uninstall test test-all durations coverage test-windows test-macos-shim check bench soak lock docs wheel release-check debian clean help
 
 help:            ## Show what there is
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -57,6 +57,9 @@ test-all: .venv/.dev debian  ## Every test but the soaks; a run that passes is e
 	$(PYTEST) $(PARALLEL) -m "not soak" --junitxml=.tools/junit.xml
 	@PYTHONPATH=tests $(BIN)/python -m support.release_evidence run .tools/junit.xml
 
+durations:       ## Where the seconds of the last `make test-all` went, and what of them `make test` has
+	@PYTHONPATH=tests $(BIN)/python -m support.durations .tools/junit.xml
+
 coverage: .venv/.dev debian  ## Coverage of src by every test, with its floor, or by one AREA, as tests/policy, without one
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(PARALLEL) -m "not soak" $(or $(AREA),tests)
@@ -70,7 +73,7 @@ test-macos-shim: .venv/.dev  ## Suites on a stand-in for macOS: this machine wit
 	PYTHONPATH=tests $(BIN)/python -m macos.run
 
 soak: .venv/.dev debian  ## The long fuzz, kill and race runs
-	$(PYTEST) -m soak --timeout 7200
+	$(PYTEST) -m soak --timeout 7200 --hypothesis-profile=soak
 
 check: .venv/.dev        ## Format, lint, types of source and tests, import contract, house rules
 	$(BIN)/ruff format --check src tests benchmarks

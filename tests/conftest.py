@@ -18,8 +18,11 @@ os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 from support.long_tests import COLLECTED, fitting, long_patterns  # noqa: E402
 from support.road import Road  # noqa: E402
 
-# How fast examples are made and tried depends on the machine, and says nothing of the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+# How fast examples are made and tried depends on the machine, and says nothing of the code. Which ones are tried depends on
+# the code alone, so that a run says the same twice; `make soak` draws new ones each time.
+_QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("any machine", _QUIET, derandomize=True)
+settings.register_profile("soak", _QUIET)
 settings.load_profile("any machine")
 
 

@@ -2,19 +2,17 @@
 
 import json
 import socket
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from computer_linker import home as places
+from support.commands import command
 from support.road import computer_scope
-from support.service import PROGRAM, Service, environment, serving
+from support.service import Service, serving
 
 
 def cli(service: Service, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [*PROGRAM, *arguments, "--json"], env=environment(service.home), capture_output=True, text=True, timeout=240
-    )
+    done = command(service.home, *arguments, "--json")
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 

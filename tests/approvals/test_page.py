@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 import pytest
 
 from support.browser import phone
+from support.commands import command
 from support.road import folder_scope
-from support.service import PROGRAM, Service, environment, owner, serving, wait_for
+from support.service import Service, owner, serving, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def link(service: Service) -> str:
-    done = subprocess.run(
-        [*PROGRAM, "approvals", "phone", "--json"], env=environment(service.home), capture_output=True, text=True, timeout=240
-    )  # fmt: skip
+    done = command(service.home, "approvals", "phone", "--json")
     url: str = json.loads(done.stdout)["url"]
     return url
 
@@ -55,9 +53,7 @@ def test_it_is_off_by_default(tmp_path: Path) -> None:
         http = running.http()
         assert http.send("GET", "/approve")[0] == 404
         http.close()
-        done = subprocess.run(
-            [*PROGRAM, "approvals", "phone"], env=environment(running.home), capture_output=True, text=True, timeout=240
-        )
+        done = command(running.home, "approvals", "phone")
         assert done.returncode == 1 and "approvalPage" in done.stderr
 
 
@@ -120,13 +116,9 @@ def test_an_answer_without_the_pages_own_secret_is_refused(service: Service, tmp
         browser.eval("document.querySelector('button[value=allow]').click()")
         browser.until("document.body.innerText.includes('not from your page')")
         assert keep.exists() and not answers
-        listed = subprocess.run(
-            [*PROGRAM, "approvals", "list", "--json"], env=environment(service.home), capture_output=True, text=True, timeout=240
-        )  # fmt: skip
+        listed = command(service.home, "approvals", "list", "--json")
         waiting = json.loads(listed.stdout)["waiting"][0]["id"]
-        subprocess.run(
-            [*PROGRAM, "approvals", "deny", waiting], env=environment(service.home), capture_output=True, timeout=240
-        )
+        command(service.home, "approvals", "deny", waiting)
         call.join(30)
         assert answers[0]["ok"] is False and keep.exists()
 

@@ -15,8 +15,9 @@ import pytest
 from computer_linker.transports.http.guards import Authorities
 from computer_linker.transports.http.own_address import at_own_address, base_for_others, is_loopback, is_near
 from support.browser import phone
+from support.commands import command
 from support.road import folder_scope
-from support.service import PROGRAM, TOKEN, Service, environment, serving
+from support.service import TOKEN, Service, serving
 
 HERE = "127.0.0.2"
 
@@ -30,9 +31,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def cli(service: Service, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=240
-    )
+    return command(service.home, *arguments)
 
 
 def link(service: Service) -> str:

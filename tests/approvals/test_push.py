@@ -15,9 +15,10 @@ import pytest
 
 from computer_linker.approvals.push import SIGNATURE, new_target
 from computer_linker.errors import InvalidRequest
+from support.commands import command
 from support.oauth import Browser
 from support.road import folder_scope
-from support.service import PROGRAM, Service, environment, serving, wait_for
+from support.service import Service, serving, wait_for
 
 
 class Receiver:
@@ -67,9 +68,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def owner(service: Service, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(service.home), input=given, capture_output=True, text=True, timeout=240
-    )
+    return command(service.home, *words, stdin=given)
 
 
 @contextmanager

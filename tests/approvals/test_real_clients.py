@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from support import node
+from support import commands, node
 from support.models.messages import messages_model
 from support.models.responses import responses_model
 from support.models.scripted import Model, Step
 from support.road import folder_scope
-from support.service import PROGRAM, Service, environment, serving, wait_for
+from support.service import PROGRAM, Service, serving, wait_for
 from support.terminal_person import person_at_terminal
 
 pytestmark = pytest.mark.clients
@@ -58,9 +58,7 @@ def user() -> Iterator[Path]:
 
 
 def cli(service: Service, *arguments: str) -> str:
-    done = subprocess.run(
-        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=240
-    )
+    done = commands.command(service.home, *arguments)
     return done.stdout
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from support import commands
 from support.road import folder_scope
 from support.service import PROGRAM, Service, environment, serving, wait_for
 from support.terminal_person import TerminalPerson, person_at_terminal
@@ -29,9 +30,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def cli(service: Service, *arguments: str) -> str:
-    done = subprocess.run(
-        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=240
-    )
+    done = commands.command(service.home, *arguments)
     return done.stdout + done.stderr
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.commands import command
 from support.repositories import git
 from support.road import COMPUTER_CAPABILITIES
-from support.service import META, PROGRAM, TOKEN, Http, Service, environment, message_of, modern_headers, rpc, serving
+from support.service import META, TOKEN, Http, Service, message_of, modern_headers, rpc, serving
 
 CANARY = "CANARY-OUT-7f3a"
 """What no answer may ever contain: the text of the files outside."""
@@ -239,12 +240,7 @@ def children_of(pid: int) -> list[int]:
 
 def told_to_the_owner(service: Service) -> list[dict[str, Any]]:
     """What happened lately, the newest first, as the owner reads it at the computer."""
-    done = subprocess.run(
-        [*PROGRAM, "history", "--limit", "200", "--json"],
-        env=environment(service.home),
-        capture_output=True,
-        timeout=240,
-    )
+    done = command(service.home, "history", "--limit", "200", "--json")
     assert done.returncode == 0, done.stderr
     events: list[dict[str, Any]] = json.loads(done.stdout)["events"]
     return events

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
+from support.commands import command
 from support.road import folder_scope
-from support.service import META, PROGRAM, TOKEN, Service, environment, message_of, modern_headers, rpc, serving
+from support.service import META, TOKEN, Service, message_of, modern_headers, rpc, serving
 
 PUBLIC = "linker.example.com"
 ALLOW = {"confirm": {"action": "accept", "content": {"decision": "Allow once"}}}
@@ -66,9 +66,7 @@ def envelope(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def cli(service: Service, *arguments: str) -> str:
-    done = subprocess.run(
-        [*PROGRAM, *arguments], env=environment(service.home), capture_output=True, text=True, timeout=240
-    )
+    done = command(service.home, *arguments)
     return done.stdout + done.stderr
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from attacks.ground import told_to_the_owner
+from support.commands import command
 from support.oauth import (
     CALLBACK,
     WEB,
@@ -192,9 +193,7 @@ def test_a_new_owner_token_ends_the_sessions_and_what_they_had_running(tmp_path:
         _, text = post(browser, rpc(1, "tools/call", params), issued["access_token"])
         assert json.loads(json.loads(text)["result"]["content"][0]["text"])["ok"], text
         assert wait_for(lambda: running("4713"))
-        rotated = subprocess.run(
-            [*PROGRAM, "token", "rotate", "--revoke"], env=environment(service.home), capture_output=True, timeout=240
-        )
+        rotated = command(service.home, "token", "rotate", "--revoke")
         assert rotated.returncode == 0, rotated.stderr
         assert works(browser, issued["access_token"]) == 401
         assert refresh(browser, client, issued["refresh_token"])[1]["error"] == "invalid_grant"

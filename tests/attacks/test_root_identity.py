@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from computer_linker.config.live import LiveConfig
 from computer_linker.config.roots import ROOTS_NAME
 from computer_linker.config.store import ensure, update
 from computer_linker.service.app import open_app
+from support.commands import command
 from support.road import FOLDER_CAPABILITIES, Road, folder_scope
-from support.service import PROGRAM, environment
 
 pytestmark = pytest.mark.anyio
 
@@ -101,9 +100,7 @@ async def test_the_owner_confirms_what_a_root_is_now(home: Path, tmp_path: Path)
     assert "scope confirm inner" in found[0].remedy
     live = LiveConfig(home, fresh_for_s=0)
     assert live.current().scopes[1].refused
-    done = subprocess.run(
-        [*PROGRAM, "scope", "confirm", "inner", "--json"], env=environment(home), capture_output=True, timeout=240
-    )
+    done = command(home, "scope", "confirm", "inner", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["roots"] == {str(tmp_path / "nest" / "b"): str(tmp_path / "private")}
     assert not live.current().scopes[1].refused, "a running service takes it up"
@@ -164,9 +161,7 @@ async def test_a_root_that_another_scope_made_first_is_refused(home: Path, later
         assert refused["error"]["code"] == "path_out_of_scope", refused
     refused = await read_inner(home)
     assert refused["error"]["code"] == "path_out_of_scope" and "scope confirm inner" in refused["error"]["message"]
-    run = subprocess.run(
-        [*PROGRAM, "scope", "confirm", "inner"], env=environment(home), capture_output=True, check=False
-    )
+    run = command(home, "scope", "confirm", "inner")
     assert run.returncode == 0, run.stderr
     assert (await read_inner(home))["data"]["content"] == "planted"
 

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from computer_linker import home as places
 from computer_linker.audit.wording import what
 from computer_linker.policy.visible_text import client_label
 from computer_linker.serve.owner_calls import OwnerCalls
+from support import commands
 from support.commands import command
 from support.events import owners_history
 from support.lines import Lines, stdio, stream
@@ -23,11 +23,9 @@ from support.pair import Pair, open_pair
 from support.road import OWNER
 from support.service import (
     META,
-    PROGRAM,
     TOKEN,
     Http,
     Service,
-    environment,
     modern_headers,
     rpc,
     serving,
@@ -44,10 +42,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def run(home: Path, *words: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [*PROGRAM, "sessions", *words, "--json"], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=240, check=False,
-    )  # fmt: skip
+    done = commands.command(home, "sessions", *words, "--json")
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
@@ -216,9 +211,7 @@ def test_every_list_names_a_client_by_the_same_label(service: Service) -> None:
     """A client that calls itself owner is not the owner: not in the sessions, not in groups, not where access is given."""
 
     def printed(*words: str) -> str:
-        done = subprocess.run(
-            [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=240
-        )
+        done = commands.command(service.home, *words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

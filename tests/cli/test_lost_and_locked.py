@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from computer_linker import home as places
+from support import commands
 from support.road import folder_scope
 from support.service import PROGRAM, end_service, environment, is_alive, lock_holder, rpc, wait_for, write_config
 
@@ -26,9 +27,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=240, check=False
-    )
+    return commands.command(home, *words, stdin=stdin)
 
 
 @contextmanager

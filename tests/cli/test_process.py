@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from support import commands
 from support.road import folder_scope
-from support.service import PROGRAM, end_service, environment, write_config
+from support.service import end_service, write_config
 
 
 @pytest.fixture
@@ -20,9 +21,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), capture_output=True, text=True, timeout=240, check=False
-    )
+    return commands.command(home, *words)
 
 
 def test_list_read_follow_and_stop(home: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import command
 from support.road import computer_scope, folder_scope
 from support.service import PROGRAM, end_service, environment, write_config
 
@@ -26,9 +27,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def run(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, "proof", *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=240, check=False
-    )  # fmt: skip
+    return command(home, "proof", *words, stdin=stdin)
 
 
 def test_nothing_is_kept_at_first_and_that_is_told(tmp_path: Path) -> None:

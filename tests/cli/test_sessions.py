@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from support import commands
 from support.events import owners_history
 from support.oauth import Browser, refresh, tokens
 from support.service import (
@@ -24,10 +25,7 @@ from support.sleepers import running
 
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, "sessions", *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=240, check=False,
-    )  # fmt: skip
+    return commands.command(home, "sessions", *words)
 
 
 def listed(home: Path) -> list[dict[str, Any]]:

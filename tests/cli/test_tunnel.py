@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import command
 from support.service import PROGRAM, TOKEN, environment, write_config
 from support.standins import digest, install
 
@@ -18,10 +19,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
-        check=False,
-    )  # fmt: skip
+    return command(home, *words)
 
 
 def test_detect_runs_nothing_and_names_what_is_missing(home: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from computer_linker import home as places
 from computer_linker.config.load import load
+from support import commands
 from support.service import PROGRAM, Http, end_service, environment, serving
 from support.waiting import wait_for
 
@@ -27,9 +28,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 def run(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """One command line in a process of its own."""
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), input=stdin, capture_output=True, text=True, timeout=240, check=False
-    )
+    return commands.command(home, *words, stdin=stdin)
 
 
 def nothing_listens(home: Path) -> None:

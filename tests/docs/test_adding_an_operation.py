@@ -49,7 +49,7 @@ class Program:
         self.home, self.root, self.code = folder / "home", folder / "root", folder / "code"
         package = self.code / "computer_linker"
         source = Path(computer_linker.__file__).parent
-        shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, package)
         self.names = put_operations_of_the_page(package / "operations")
         self.commands = put_operations_of_the_page(package / "owner", OWNERS_PAGE)
         write_config(self.home, self.root)

@@ -35,7 +35,7 @@ def test_an_installed_program_is_on_the_path_and_goes_without_a_trace(tmp_path: 
         pytest.skip("no package registry can be reached")
     person, clone = tmp_path / "person", tmp_path / "clone"
     person.mkdir()
-    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache"))
+    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".venv", ".git", ".tools", "__pycache__", ".*_cache"))
     env = {
         name: value for name, value in os.environ.items() if not name.startswith(("COMPUTER_LINKER", "XDG_", "VIRTUAL"))
     }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from computer_linker.client.socket_client import ask_service
+from support.commands import command
 from support.lines import stdio
 from support.service import PROGRAM, end_service, environment, is_alive, serving, wait_for, write_config
 
@@ -18,9 +19,7 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def run(home: Path, *arguments: str, ok: bool = True) -> Any:
-    done = subprocess.run(
-        [*PROGRAM, *arguments, "--json"], env=environment(home), capture_output=True, text=True, timeout=180
-    )
+    done = command(home, *arguments, "--json")
     assert (done.returncode == 0) == ok, done.stdout + done.stderr
     return json.loads(done.stdout) if done.stdout.strip().startswith("{") else done.stderr
 

@@ -13,11 +13,11 @@ from computer_linker.audit.wording import described
 from computer_linker.model.effect import Effect
 from computer_linker.model.history import HistoryEvent
 from computer_linker.registry.catalog import collect
-from support.events import owners_history
+from support.commands import command
+from support.events import event_of, owners_history
 from support.oauth import Browser, tokens
 from support.road import folder_scope
-from support.service import PROGRAM, TOKEN, Service, environment, serving
-from support.waiting import wait_for
+from support.service import TOKEN, Service, serving
 
 TRIED = {
     "approvals.allow", "approvals.allow_client", "approvals.close", "approvals.deny", "approvals.disallow_client", "approvals.phone",
@@ -38,9 +38,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def cli(service: Service, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(service.home), input=stdin, capture_output=True, text=True, timeout=240
-    )
+    return command(service.home, *words, stdin=stdin)
 
 
 def call(service: Service, op: str, target: str | None = None, scope: str = "app", **parts: Any) -> dict[str, Any]:
@@ -50,11 +48,6 @@ def call(service: Service, op: str, target: str | None = None, scope: str = "app
         return http.control("computer_operation", **request)
     finally:
         http.close()
-
-
-def event_of(service: Service, op: str) -> dict[str, Any]:
-    """The newest event of this operation."""
-    return next(event for event in owners_history(service.home, 500) if event["op"] == op)
 
 
 def waiting(service: Service, name: str = "asked.txt") -> str:
@@ -68,7 +61,7 @@ def done(service: Service, op: str, *words: str, effect: str = "confirmed", stdi
     """The event of a command that must succeed."""
     ran = cli(service, *words, stdin=stdin)
     assert ran.returncode == 0, ran.stderr
-    event = event_of(service, op)
+    event = event_of(service.home, op)
     assert event["principal"].startswith("cli:") and event["client"] == "computer-linker"
     assert (event["ok"], event["outcome"], event["effect"]) == (True, "done", effect)
     return event
@@ -98,8 +91,7 @@ def test_answers(service: Service) -> None:
 def test_an_answer_to_what_does_not_wait_is_refused_and_recorded(service: Service) -> None:
     ran = cli(service, "approvals", "allow", "ask_000000000000000000000000")
     assert ran.returncode == 1 and "Nothing waits under that id" in ran.stderr
-    event = event_of(service, "approvals.allow")
-    assert (event["ok"], event["errorCode"]) == (False, "not_found")
+    assert event_of(service.home, "approvals.allow", ok=False)["errorCode"] == "not_found"
 
 
 def test_who_else_approves_and_where_requests_are_announced(service: Service) -> None:
@@ -109,8 +101,7 @@ def test_who_else_approves_and_where_requests_are_announced(service: Service) ->
     # What a message has in it is in tests/approvals/test_push.py; here, that a failed act is in the history too.
     for op, words in (("push", "https://127.0.0.1:9/hook"), ("unpush", "push_nothing")):
         assert cli(service, "approvals", op, words).returncode == 1
-        event = event_of(service, f"approvals.{op}")
-        assert event["ok"] is False and event["errorCode"], event
+        assert event_of(service.home, f"approvals.{op}", ok=False)["errorCode"]
 
 
 def test_processes(service: Service) -> None:
@@ -124,14 +115,11 @@ def test_processes(service: Service) -> None:
 
 def test_evidence(service: Service) -> None:
     kept = done(service, "proof.attach", "proof", "attach", "-", "--scope", "app", stdin="all well\n")
-    inner = event_of(service, "artifact.attach")
+    inner = event_of(service.home, "artifact.attach")
     assert inner["parent"] == kept["operationId"] and kept["summary"]["operation"] == inner["operationId"]
     ran = cli(service, "proof", "capture", "--scope", "app")
     assert ran.returncode == 1 and "permission_denied" in ran.stderr
-    assert (event_of(service, "proof.capture")["ok"], event_of(service, "proof.capture")["errorCode"]) == (
-        False,
-        "permission_denied",
-    )
+    assert event_of(service.home, "proof.capture", ok=False)["errorCode"] == "permission_denied"
 
 
 def test_undo(service: Service) -> None:
@@ -149,8 +137,7 @@ def test_the_history_itself(service: Service) -> None:
 
 def test_the_start_of_the_service(service: Service) -> None:
     """Point 001-112. It is recorded once the service listens, so right after the address is known it may not be there yet."""
-    assert wait_for(lambda: any(event["op"] == "service.start" for event in owners_history(service.home, 500)))
-    started = event_of(service, "service.start")
+    started = event_of(service.home, "service.start")
     assert started["summary"]["address"] == service.url and started["principal"].startswith("cli:")
 
 
@@ -194,14 +181,14 @@ def test_no_act_of_these_groups_is_left_out() -> None:
 
 def test_rows_of_settings_and_answers_say_what_they_are_about(service: Service) -> None:
     assert cli(service, "scope", "edit", "asks", "--policy", "confirm=maybe").returncode != 0
-    refused = described(cast(HistoryEvent, event_of(service, "scope.edit")))
+    refused = described(cast(HistoryEvent, event_of(service.home, "scope.edit", ok=False)))
     assert refused.what == "tried to change the scope asks" and refused.outcome.startswith("refused: ")
     assert "`confirm`" in refused.outcome
     assert cli(service, "approvals", "deny", waiting(service, "told.txt")).returncode == 0
-    answer = described(cast(HistoryEvent, event_of(service, "approvals.deny")))
+    answer = described(cast(HistoryEvent, event_of(service.home, "approvals.deny")))
     assert answer.what.startswith("denied the request file.write told.txt in asks of ")
     for mode in ("never", "all"):
         assert cli(service, "scope", "edit", "asks", "--policy", f"confirm={mode}").returncode == 0
-    assert described(cast(HistoryEvent, event_of(service, "scope.edit"))).what == (
+    assert described(cast(HistoryEvent, event_of(service.home, "scope.edit"))).what == (
         "changed the scope asks: confirm never -> all"
     )

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from support.service import PROGRAM, TOKEN, end_service, environment, serving, wait_for, write_config
+from support.commands import command
+from support.service import TOKEN, end_service, serving, wait_for, write_config
 from support.standins import install
 
 pytestmark = pytest.mark.timeout(400)
 
 
 def cli(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words, "--json"], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=180, check=False,
-    )  # fmt: skip
+    return command(home, *words, "--json")
 
 
 def run(home: Path, *words: str) -> dict[str, Any]:

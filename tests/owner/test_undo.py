@@ -10,7 +10,7 @@ import pytest
 from computer_linker.client.blocking import Client
 from computer_linker.errors import ConfirmRequired
 from support.commands import command
-from support.events import owners_history
+from support.events import event_of, owners_history
 from support.service import end_service, wait_for, write_config
 
 
@@ -48,7 +48,7 @@ def test_a_clients_change_is_taken_back_by_its_id(home: Path, tmp_path: Path, is
     ran = cli(home, "undo", changed)
     assert (ran.returncode, ran.stdout) == (0, f"Took back {changed} in app.\nrestored notes.txt\n"), ran.stderr
     assert notes.read_text() == "before"
-    undo, inner = (next(e for e in owners_history(home) if e["op"] == op) for op in ("undo", "file.undo"))
+    undo, inner = (event_of(home, op) for op in ("undo", "file.undo"))
     assert (undo["effect"], undo["summary"]["undone"]) == ("confirmed", changed)
     assert inner["parent"] == undo["operationId"] and inner["principal"] == undo["principal"]
     again = cli(home, "undo", changed)
@@ -64,7 +64,7 @@ def test_where_a_scope_asks_first_the_owners_undo_is_the_yes(home: Path, tmp_pat
     ran = cli(home, "undo", changed)
     assert ran.returncode == 0, ran.stderr
     assert not (tmp_path / "root" / "notes.txt").exists()
-    undo, inner = (next(e for e in owners_history(home) if e["op"] == op) for op in ("undo", "file.undo"))
+    undo, inner = (event_of(home, op) for op in ("undo", "file.undo"))
     given = inner["approval"]
     assert inner["decision"] == "ask" and given is not None
     assert (given["said"], given["by"], given["answer"]) == ("yes", undo["principal"], undo["operationId"])

@@ -6,13 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from support.commands import command
 from support.service import PROGRAM, end_service, environment, write_config
 
 
 def run(home: Path, *arguments: str, ok: bool = True) -> Any:
-    done = subprocess.run(
-        [*PROGRAM, *arguments, "--json"], env=environment(home), capture_output=True, text=True, timeout=240
-    )
+    done = command(home, *arguments, "--json")
     assert (done.returncode == 0) == ok, done.stdout + done.stderr
     return json.loads(done.stdout) if done.stdout.strip().startswith("{") else done.stderr
 

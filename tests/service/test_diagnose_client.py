@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support import commands
 from support.service import PROGRAM, TOKEN, Service, environment, owner, serving, write_config
 
 
@@ -21,10 +22,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def diagnose(home: Path, *words: str) -> tuple[int, dict[str, Any], str]:
-    done = subprocess.run(
-        [*PROGRAM, "diagnose", "client", *words, "--json"],
-        env=environment(home), capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
+    done = commands.command(home, "diagnose", "client", *words, "--json")
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout), done.stdout
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any
 import pytest
 
 from support import nginx
+from support.commands import command
 from support.nginx import PASS, Front, proxying
-from support.service import PROGRAM, TOKEN, Service, environment, serving
+from support.service import TOKEN, Service, serving
 
 pytestmark = pytest.mark.skipif(nginx.program() is None, reason="not installed: nginx")
 
@@ -26,10 +26,9 @@ class Site:
     front: Front
 
     def diagnose(self, *words: str, **env: str) -> tuple[int, dict[str, Any], str]:
-        done = subprocess.run(
-            [*PROGRAM, "diagnose", "client", *(words or ("--public",)), "--json"],
-            env=environment(self.service.home, **(env or self.front.trusting)), capture_output=True, text=True, timeout=240,
-        )  # fmt: skip
+        done = command(
+            self.service.home, "diagnose", "client", *(words or ("--public",)), "--json", env=env or self.front.trusting
+        )
         assert done.stdout, done.stderr
         assert TOKEN not in done.stdout
         return done.returncode, json.loads(done.stdout), done.stdout
@@ -59,10 +58,7 @@ def test_every_hop_of_a_plain_reverse_proxy(site: Site) -> None:
 
 def test_a_smoke_test_by_the_public_address(site: Site) -> None:
     with proxying(site.front, site.service.port):
-        done = subprocess.run(
-            [*PROGRAM, "client", "smoke", "--public", "--json"],
-            env=environment(site.service.home, **site.front.trusting), capture_output=True, text=True, timeout=240,
-        )  # fmt: skip
+        done = command(site.service.home, "client", "smoke", "--public", "--json", env=site.front.trusting)
     answer = json.loads(done.stdout)
     assert done.returncode == 0, answer
     assert [step["step"] for step in answer["steps"]] == ["get_computer_info", "file.list in app"]
@@ -71,10 +67,7 @@ def test_a_smoke_test_by_the_public_address(site: Site) -> None:
 
 def test_a_smoke_test_says_what_is_wrong_with_the_certificate(site: Site) -> None:
     with proxying(site.front, site.service.port):
-        done = subprocess.run(
-            [*PROGRAM, "client", "smoke", "--public"],
-            env=environment(site.service.home), capture_output=True, text=True, timeout=240,
-        )  # fmt: skip
+        done = command(site.service.home, "client", "smoke", "--public")
     assert done.returncode == 1
     assert "certificate" in (done.stdout + done.stderr).lower()
     assert "Traceback" not in done.stderr

@@ -12,6 +12,7 @@ import pytest
 from attacks.ground import told_to_the_owner
 from computer_linker import home as places
 from computer_linker.client import Client, ClientFailed
+from support.commands import command
 from support.lines import stdio, stream
 from support.service import PROGRAM, TOKEN, Service, environment, serving
 
@@ -24,9 +25,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def line(service: Service, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=240, check=False
-    )
+    return command(service.home, *words)
 
 
 def read_by_line(service: Service) -> "subprocess.CompletedProcess[str]":

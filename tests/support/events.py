@@ -7,6 +7,7 @@ from computer_linker.audit.history import HistoryFolder
 from computer_linker.audit.views import Question, answer_now
 from computer_linker.model.event import Event
 from computer_linker.model.ids import new_ulid
+from support.waiting import wait_for
 
 
 def event(op: str = "file.read", target: str | None = "notes.txt", **parts: Any) -> Event:
@@ -31,3 +32,13 @@ def owners_history(home: Path, limit: int = 50) -> list[dict[str, Any]]:
         "events"
     ]
     return events
+
+
+def event_of(home: Path, op: str, *, ok: bool = True) -> dict[str, Any]:
+    """The newest event of an operation, once its outcome is in the file: a service answers before it is."""
+
+    def newest() -> list[dict[str, Any]]:
+        found = [event for event in owners_history(home, 500) if event["op"] == op][:1]
+        return [event for event in found if event["ok"] is ok]
+
+    return wait_for(newest)[0]

@@ -8,15 +8,18 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from computer_linker import home as places
+from support.commands import command
+from support.forked import IS_MEASURED, Forked, pipe
+from support.forked import PROGRAM as PROGRAM
+from support.forked import environment as environment
 from support.road import folder_scope
 from support.waiting import wait_for as wait_for
 
@@ -29,7 +32,8 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 DEADLINE_S = 180.0
-PROGRAM = [sys.executable, "-m", "computer_linker"]
+_FORKED: set[int] = set()
+"""Services of this process whose first environment, being that of another program, does not name their state folder."""
 
 
 def write_config(home: Path, root: Path, *, token: str | None = None, **fields: Any) -> None:
@@ -45,11 +49,6 @@ def write_config(home: Path, root: Path, *, token: str | None = None, **fields: 
     fresh.write_text(json.dumps(config))
     fresh.chmod(0o600)
     fresh.replace(path)
-
-
-def environment(home: Path, **more: str) -> dict[str, str]:
-    """This environment, with the state folder named."""
-    return {**os.environ, "COMPUTER_LINKER_HOME": str(home), **more}
 
 
 def lock_holder(home: Path) -> int | None:
@@ -72,7 +71,7 @@ def is_alive(pid: int) -> bool:
 def end_service(home: Path) -> None:
     """End whatever serves this state folder, by its id."""
     pid = lock_holder(home)
-    if pid is not None and is_alive(pid) and f"{home}" in _environment_of(pid):
+    if pid is not None and is_alive(pid) and (pid in _FORKED or f"{home}" in _environment_of(pid)):
         os.kill(pid, signal.SIGKILL)
         wait_for(lambda: not is_alive(pid))
 
@@ -90,7 +89,7 @@ class Service:
 
     home: Path
     root: Path
-    process: subprocess.Popen[bytes]
+    process: "subprocess.Popen[bytes] | Forked"
     port: int
     token: str | None
     _errors: list[bytes] = field(default_factory=list)
@@ -130,13 +129,26 @@ def serving(
     home, root = tmp_path / "home", tmp_path / "root"
     if not (home / "config.json").exists():
         write_config(home, root, token=token, **fields)
-    process = subprocess.Popen(
-        [*PROGRAM, "serve", "--port", "0"], env=environment(home, **(env or {})),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    words, variables = ["serve", "--port", "0"], environment(home, **(env or {}))
+    process: subprocess.Popen[bytes] | Forked
+    if env or IS_MEASURED:
+        # What is in the environment when a program starts can also be read from outside it.
+        process = subprocess.Popen(
+            [*PROGRAM, *words], env=variables,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stderr is not None
+        lines: IO[bytes] = process.stderr
+    else:
+        read, write = pipe()
+        process = Forked(words, variables, write)
+        _FORKED.add(process.pid)
+        write.close()
+        lines = os.fdopen(os.dup(read.fileno()), "rb")
+        read.close()
     errors: list[bytes] = []
     address: queue.Queue[int | None] = queue.Queue()
-    reader = threading.Thread(target=_follow, args=(process, errors, address), daemon=True)
+    reader = threading.Thread(target=_follow, args=(lines, errors, address), daemon=True)
     reader.start()
     try:
         port = address.get(timeout=DEADLINE_S)
@@ -150,14 +162,13 @@ def serving(
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(10)
+        _FORKED.discard(process.pid)
         reader.join(5)
-        assert process.stderr is not None
-        process.stderr.close()
+        lines.close()
 
 
-def _follow(process: subprocess.Popen[bytes], errors: list[bytes], address: "queue.Queue[int | None]") -> None:
-    assert process.stderr is not None
-    for line in process.stderr:
+def _follow(lines: IO[bytes], errors: list[bytes], address: "queue.Queue[int | None]") -> None:
+    for line in lines:
         errors.append(line)
         found = re.search(rb"http://(?:127\.0\.0\.1|0\.0\.0\.0):(\d+)/mcp", line)
         if found:
@@ -263,8 +274,6 @@ def raw_http(port: int, request: bytes, *, seconds: float = 10.0) -> bytes:
 
 def owner(service: Service, *words: str) -> str:
     """What a command of the owner prints; it must succeed."""
-    done = subprocess.run(
-        [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=240
-    )
+    done = command(service.home, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout

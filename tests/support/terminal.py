@@ -5,13 +5,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from support.service import PROGRAM, environment
+from support.commands import command
 
 
 def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240
-    )
+    return command(home, *words)
 
 
 def history(home: Path) -> list[dict[str, Any]]:

@@ -1,13 +1,13 @@
 """Every way in, reduced to one call: a tool and its arguments go in, the answer's JSON comes out."""
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from support.commands import command
 from support.lines import Lines, stdio, stream
-from support.service import PROGRAM, Service, environment
+from support.service import Service
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 
@@ -78,13 +78,7 @@ def over_the_command_line(service: Service) -> Iterator[Call]:
         for part, flag in (("input", "--input"), ("options", "--option")):
             for name, value in arguments.get(part, {}).items():
                 words += [flag, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-        run = subprocess.run(
-            [*PROGRAM, "op", *words, "--json"],
-            env=environment(service.home),
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
+        run = command(service.home, "op", *words, "--json")
         assert run.stdout, run.stderr
         envelope: dict[str, Any] = json.loads(run.stdout)
         assert run.returncode == (0 if envelope["ok"] else 1)

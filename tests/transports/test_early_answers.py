@@ -20,16 +20,26 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 CODEX = {"name": "codex-mcp-client", "version": "1"}
 
 
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of answers as a service writes it."""
+    place = tmp_path_factory.mktemp("served")
+    folder = place / "home"
+    write_config(folder, place / "root")
+    with own_service(folder), stdio(folder):
+        wait_for(lambda: (folder / FILE_NAME).exists())
+        return (folder / FILE_NAME).read_bytes()
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """A state folder in which a service has run once, and none runs."""
+def home(tmp_path: Path, answers: bytes) -> Iterator[Path]:
+    """A state folder with the answers of a service that has run, where none runs."""
     folder = tmp_path / "home"
     write_config(folder, tmp_path / "root")
     (tmp_path / "root" / "notes.txt").write_text("hello")
+    (folder / FILE_NAME).write_bytes(answers)
+    (folder / FILE_NAME).chmod(0o600)
     with own_service(folder):
-        with stdio(folder):
-            wait_for(lambda: (folder / FILE_NAME).exists())
-        end_service(folder)
         yield folder
 
 

@@ -16,7 +16,7 @@ import pytest
 from computer_linker.client.socket_client import ask_service
 from computer_linker.tunnels.record import read
 from computer_linker.tunnels.supervisor import NAMES
-from support import nginx
+from support import commands, nginx
 from support.service import PROGRAM, TOKEN, Http, Service, environment, is_alive, rpc, serving, wait_for, write_config
 from support.standins import digest, install
 
@@ -24,10 +24,7 @@ PUBLIC = "stand-in-1.trycloudflare.com"
 
 
 def cli(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
-        check=False,
-    )  # fmt: skip
+    return commands.command(home, *words)
 
 
 def told(home: Path, *words: str) -> dict[str, Any]:
@@ -344,10 +341,7 @@ def test_a_proxy_of_ones_own_is_open_when_its_address_leads_here(tmp_path: Path)
         with nginx.proxying(front, port):
             opened = told(running.home, "tunnel", "start", "manual")
             assert (opened["state"], opened["publicUrl"]) == ("running", front.base)
-            done = subprocess.run(
-                [*PROGRAM, "tunnel", "status", "--check", "--json"], env=environment(running.home, **front.trusting),
-                capture_output=True, text=True, timeout=240, check=False,
-            )  # fmt: skip
+            done = commands.command(running.home, "tunnel", "status", "--check", "--json", env=front.trusting)
             assert json.loads(done.stdout)["check"] == {"ok": True, "problem": None}
 
 

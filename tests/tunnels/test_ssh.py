@@ -12,6 +12,7 @@ import pytest
 
 from computer_linker.tunnels.record import read
 from computer_linker.tunnels.supervisor import make
+from support.commands import command
 from support.service import PROGRAM, TOKEN, Http, Service, environment, is_alive, rpc, serving, wait_for
 from support.sshd import SshServer, is_listening, prepare, program, running
 from support.tunnels import Bench
@@ -20,10 +21,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(program() is None, reason="n
 
 
 def cli(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *words], env=environment(home), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
-        check=False,
-    )  # fmt: skip
+    return command(home, *words)
 
 
 def start(service: Service, server: SshServer, *more: str) -> subprocess.CompletedProcess[str]:

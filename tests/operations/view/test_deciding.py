@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import pytest
 
 from support.browser import phone
+from support.commands import command
 from support.road import folder_scope
-from support.service import PROGRAM, Service, environment, serving
+from support.service import Service, serving
 
 LINE = "printf 'one\\n2\\n' > a.txt; rm gone.txt; ln -s a.txt link; echo x > run; chmod 755 run"
 
@@ -29,9 +29,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def cli(service: Service, *words: str) -> str:
-    done = subprocess.run(
-        [*PROGRAM, *words], env=environment(service.home), capture_output=True, text=True, timeout=240
-    )
+    done = command(service.home, *words)
     return done.stdout + done.stderr
 
 
