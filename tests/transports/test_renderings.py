@@ -89,6 +89,10 @@ def test_a_profile_is_found_by_the_client_s_name(name: str, title: str) -> None:
 
 def test_every_profile_has_the_model_rendering_and_a_cut() -> None:
     assert all(profile.render == "model" and profile.cut for profile in PROFILES)
+    # Only what was seen with the real client is called measured; the others get a page that fits the measured ones but Codex.
+    unproven = [profile for profile in PROFILES if not profile.is_measured]
+    assert [profile.title for profile in unproven] == ["Cursor", "VS Code", "ChatGPT", "Claude Desktop"]
+    assert {profile.cut for profile in unproven} == {profile_of("gemini-cli").cut}
 
 
 def test_an_unknown_client_gets_the_envelope_as_text_and_structured(service: Service) -> None:

@@ -16,6 +16,7 @@ from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.registry.cli_options import command_line, fields_of, type_name
 from computer_linker.registry.model_text import ModelText
 from computer_linker.registry.operation import Operation
+from computer_linker.registry.samples import sample_answer
 from computer_linker.registry.schema import parameter_schemas, request_schema, result_schema, signature
 
 SCHEMA_FILE = "computer_operation.schema.json"
@@ -109,16 +110,19 @@ class Answers:
     text: ModelText
 
     def shown(self, op: Operation, title: str, target: Any) -> list[str]:
-        """Both renderings of an example's answer; nothing for an example that was not recorded."""
+        """Both renderings of an example's answer: as it was recorded, else of its form."""
         envelope = self.recorded.get(f"{op.name}: {title}")
+        what = "Its answer"
         if envelope is None:
-            return []
+            if title != op.examples[0].title or any(key.startswith(f"{op.name}: ") for key in self.recorded):
+                return []
+            envelope, what = sample_answer(op), "An answer of its form, with values made up"
         blocks = (("json", json.dumps(envelope)), ("model", self.text.of(envelope, target)))
         lines = []
         for name, text in blocks:
             cut = text if len(text) <= _MAX_ANSWER else text[:_MAX_ANSWER] + " ..."
             lines += [
-                f"Its answer, rendered as `{name}`:",
+                f"{what}, rendered as `{name}`:",
                 "",
                 "```text",
                 cut,

@@ -34,6 +34,8 @@ class Profile:
     """True when it takes `anthropic/maxResultSizeChars` of a tool as the cut."""
     shows_images: bool = True
     """True when an image block reaches its model, given that no structured content lies beside it."""
+    is_measured: bool = False
+    """True when what reaches its model was seen with the real client; tests/clients runs it again."""
     wants_read_only_tool: bool = False
     """True when the `split` surface saves its person questions: a tool with `readOnlyHint` runs unasked (Codex, VS Code,
     ChatGPT), or one rule allows every read (Claude Code, which asks about each tool that no rule allows)."""
@@ -41,8 +43,7 @@ class Profile:
 
 UNKNOWN = Profile("")
 # Cuts: measured with Codex 0.166, Claude Code 2.1.325, Gemini CLI 0.61 (40,000 characters) and opencode 1.18.33 (2,000 lines or
-# 50 KB). Assumed for Cursor, VS Code, ChatGPT and Claude Desktop, which cannot be run unattended here: the smallest measured page
-# size of the large ones.
+# 50 KB). Those of the others are not proven: these clients cannot be run unattended, and get the smallest of the large pages.
 PROFILES = (
     Profile(
         "Claude Code",
@@ -51,11 +52,12 @@ PROFILES = (
         48_000,
         error_cut=10_000,
         declares_size=True,
+        is_measured=True,
         wants_read_only_tool=True,
     ),
-    Profile("Codex", ("codex",), "model", 10_000, wants_read_only_tool=True),
-    Profile("Gemini CLI", ("gemini-cli", "gemini cli"), "model", 38_000),
-    Profile("opencode", ("opencode",), "model", 48_000, most_lines=1_990),
+    Profile("Codex", ("codex",), "model", 10_000, is_measured=True, wants_read_only_tool=True),
+    Profile("Gemini CLI", ("gemini-cli", "gemini cli"), "model", 38_000, is_measured=True),
+    Profile("opencode", ("opencode",), "model", 48_000, most_lines=1_990, is_measured=True),
     Profile("Cursor", ("cursor",), "model", 38_000),
     Profile("VS Code", ("visual studio code", "vscode"), "model", 38_000, wants_read_only_tool=True),
     Profile("ChatGPT", ("openai-mcp", "chatgpt"), "model", 38_000, wants_read_only_tool=True),
