@@ -86,7 +86,7 @@ def check_page(model: Model, cut_note: str) -> None:
     """The page of the long log reached the model as it was sent: its client cut nothing off and added no note."""
     seen = json.dumps(model.requests[-1])
     assert "long.log, 178890 bytes, goes on: " in seen and cut_note not in seen, seen[-3000:]
-    page = seen.partition("goes on: startLine ")[2]
+    page = seen.partition("long.log, 178890 bytes, goes on: startLine ")[2]
     after = int(page.partition(":")[0])
     assert after > 1500, "the page is not as long as the profile lets it be"
     assert all(f"request {number} served" in page for number in range(after - 1)), "a line of the page is missing"

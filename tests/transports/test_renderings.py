@@ -216,6 +216,11 @@ def test_a_page_fits_the_client_that_asks_and_says_where_to_go_on(service: Servi
         assert len(text.encode()) <= cut and "goes on: startLine " in text.splitlines()[0]
         next_line = int(text.splitlines()[0].rpartition("startLine ")[2].rstrip(":"))
         assert text.splitlines()[-1] == f"line {next_line - 2} of a long file"
+    # Where the lines are bounded too, a page of short ones ends before its middle would be left out.
+    (service.root / "short.txt").write_text("".join(f"{number}\n" for number in range(5000)))
+    page = session(service, "opencode").text("file.read", "short.txt").splitlines()
+    next_line = int(page[0].rpartition("startLine ")[2].rstrip(":"))
+    assert page[1:] == [str(number) for number in range(next_line - 1)] and len(page) < 1990
     # A size that was asked for is kept to, and the rest can be read.
     assert "goes on" not in session(service, "some script").call(**READ)["content"][0]["text"]
 

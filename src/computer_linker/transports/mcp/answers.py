@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _PAGE = "maxBytes"
 _GOES_ON = frozenset({"nextLine", "nextByte", "cursor"})
+_LINES = "lineCount"
+_OTHER_PARTS = frozenset({_LINES, "tailLines", "startByte", "encoding"})
+"""What asks for another part of a file than its lines from one on."""
+_LINES_BESIDE_A_PAGE = 10
 _BESIDE_A_PAGE = 400
 """Bytes of an answer that are not the page itself."""
 
@@ -52,8 +56,10 @@ def paged(tools: "Tools", call: "ToolCall", profile: Profile) -> dict[str, Any]:
     if not known.keys() >= (options or {}).keys():
         # It is refused or respelled: its own fields alone are shown in the correction.
         return arguments
-    default = known[_PAGE].default
-    return {**arguments, "options": {**(options or {}), _PAGE: min(default, profile.cut - _BESIDE_A_PAGE)}}
+    page = {_PAGE: min(known[_PAGE].default, profile.cut - _BESIDE_A_PAGE)}
+    if profile.most_lines is not None and _LINES in known and _OTHER_PARTS.isdisjoint(options or {}):
+        page[_LINES] = profile.most_lines - _LINES_BESIDE_A_PAGE
+    return {**arguments, "options": {**(options or {}), **page}}
 
 
 def _goes_on(op: "Operation") -> bool:
