@@ -60,7 +60,7 @@ def test_start_says_in_few_lines_what_is_exposed_and_how_to_connect(home: Path, 
         assert 0 < len(lines) <= 15
         text = "\n".join(lines)
         assert str(tmp_path / "app") in text
-        for client in ("claude mcp add", "codex mcp add", "inspector"):
+        for client in ("client setup claude --write", "codex mcp add", "inspector"):
             assert client in text
         token = load(home).owner_token or ""
         assert token and token not in text

@@ -126,9 +126,10 @@ def _checked_tunnel(home: Path, name: str | None) -> "TunnelName | None":
 
 def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> list[str]:
     """Return the summary when the service is ready; 15 lines at most."""
-    from computer_linker.service.client_setup import program, stdio_lines
+    from computer_linker.service.client_setup import environment, program, stdio_lines
 
     lines, me = stdio_lines(home), shlex.join(program())
+    here = "".join(f"{name}={shlex.quote(value)} " for name, value in environment(home).items())
     token = (
         f"needs the owner token: {me} token show" if config.owner_token else "no token: any local program can use it"
     )
@@ -142,7 +143,8 @@ def welcome(config: Config, home: Path, url: str, host: str = "127.0.0.1") -> li
         f"at {url} ({token}){_every_network(host)}{_paused(home, me)}",
         *_network_hint(host, url),
         "Connect a client in one line (stdio, no token needed):",
-        f"  Claude Code  {lines['claude']}",
+        # It also writes the rules without which Claude Code asks before each read.
+        f"  Claude Code  {here}{me} client setup claude --write",
         f"  Codex        {lines['codex']}",
         f"  Inspector    {lines['inspector']}",
         f"Other clients: {me} client setup. Every day: {me} status. Ctrl-C stops the service.",
