@@ -19,7 +19,7 @@ from computer_linker.registry.schema import parameter_schemas, result_schema, si
 from computer_linker.service.programs import Tool, missing_programs, present_programs, tool_readiness
 from computer_linker.services import Services
 
-_PROGRAMS_KNOWN_S = 5.0
+PROGRAMS_KNOWN_S = 5.0
 """How long the search for programs is trusted: a person who installs one calls again later than that."""
 
 
@@ -101,7 +101,7 @@ class Catalogue:
         known = self._tools
         if known is None or known[0] is not scopes or time.monotonic() > known[1]:
             found = await asyncio.to_thread(tool_readiness, scopes)
-            known = self._tools = (scopes, time.monotonic() + _PROGRAMS_KNOWN_S, found)
+            known = self._tools = (scopes, time.monotonic() + PROGRAMS_KNOWN_S, found)
         return known[2]
 
     def usable(self) -> list[Operation]:
@@ -118,7 +118,7 @@ class Catalogue:
         now = time.monotonic()
         if now > self._known_until:
             self._found = present_programs()
-            self._missing, self._known_until = missing_programs(self._found), now + _PROGRAMS_KNOWN_S
+            self._missing, self._known_until = missing_programs(self._found), now + PROGRAMS_KNOWN_S
             self._absent.clear()
 
     def matching(self, patterns: Iterable[str]) -> list[Operation]:

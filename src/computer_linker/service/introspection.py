@@ -1,5 +1,6 @@
 """The two read-only tools: get_computer_info and get_operation_history."""
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
 
 from anyio import to_thread
@@ -15,7 +16,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
-from computer_linker.service.catalogue import Catalogue
+from computer_linker.service.catalogue import PROGRAMS_KNOWN_S, Catalogue
 from computer_linker.service.client_setup import connection_profile
 from computer_linker.service.doctor import diagnosis, security_findings
 from computer_linker.service.fleet import FleetManager
@@ -58,6 +59,8 @@ class ServiceIntrospection:
         self.http: Listening | None = None
         self.router: ComputerRouter | None = None
         self.tunnels: TunnelManager | None = None
+        self._found_tunnels: list[str] = []
+        self._tunnels_known_until = 0.0
 
     async def computer_info(self, arguments: dict[str, Any], principal: Principal) -> Reply:
         async def work() -> dict[str, Any]:
@@ -85,11 +88,19 @@ class ServiceIntrospection:
             exposure["listeners"] = [one.to_wire() for one in listeners(self._app.services)]
             found = await to_thread.run_sync(security_findings, self._app.config, self._app.home)
             exposure["warnings"] = [finding.message for finding in found]
-            tunnels = self.tunnels or self._app.services.use(TunnelManager)
-            exposure["tunnelTools"] = [one.name for one in tunnels.report().providers if one.available]
+            exposure["tunnelTools"] = await self._tunnel_tools()
             if self.tunnels is not None:
                 tunnel = self.tunnels.shown()
                 exposure["tunnel"] = None if tunnel is None else tunnel.to_wire()
+
+    async def _tunnel_tools(self) -> list[str]:
+        """The tunnels that can be opened here, as a look some seconds ago found their programs."""
+        if time.monotonic() > self._tunnels_known_until:
+            tunnels = self.tunnels or self._app.services.use(TunnelManager)
+            found = await to_thread.run_sync(tunnels.report)
+            self._found_tunnels = [one.name for one in found.providers if one.available]
+            self._tunnels_known_until = time.monotonic() + PROGRAMS_KNOWN_S
+        return self._found_tunnels
 
     def _hide_home(self, answer: dict[str, Any]) -> None:
         """Where the state folder is does not concern a client with grants of its own."""
