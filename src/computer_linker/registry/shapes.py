@@ -38,7 +38,12 @@ def _output_head(data: dict[str, Any]) -> str:
 
 
 def _stream(chunks: Any) -> str:
-    return "".join(chunk["text"] for chunk in chunks)
+    return _typed("".join(chunk["text"] for chunk in chunks))
+
+
+def _typed(text: Any) -> str:
+    """What a program on a terminal printed: the terminal ends each line with two characters, of which one is enough."""
+    return str(text).replace("\r\n", "\n")
 
 
 def _entries(entries: Any) -> str:
@@ -151,7 +156,7 @@ PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine"
 PAGES = Text({"files": _pages})
 OUTPUT = Text({"stdout": verbatim}, head=_output_head)
 STREAM = Text({"chunks": _stream}, head=_stream_head)
-SENT = Text({"output": verbatim}, head=_stream_head)
+SENT = Text({"output": _typed}, head=_stream_head)
 STARTED = Text(quiet=frozenset({"commandPreview"}))
 COMMITTED = Text(head=_commit_head, quiet=frozenset({"files"}))
 ENTRIES = Text({"entries": _entries}, quiet=frozenset({"truncated"}), empty="an empty folder")
