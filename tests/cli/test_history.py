@@ -225,13 +225,8 @@ async def test_views_queries_and_json(home: Path) -> None:
     assert refused.stderr.startswith("error: ")
     unknown = command(home, "--query", "colour:red")
     assert unknown.returncode == 2 and "no term `colour:`" in unknown.stderr and "since, until" in unknown.stderr
-    for wrong, why in (
-        ("op:", "`op:`"),
-        ("ok: true", "`ok:`"),
-        ('op:""', "`op:`"),
-        ('"notes', "not closed"),
-        ('op:"x', "not closed"),
-    ):
+    assert "notes" in command(home, "--query", '"notes').stdout
+    for wrong, why in (("op:", "`op:`"), ("ok: true", "`ok:`"), ('op:""', "`op:`")):
         refused = command(home, "--query", wrong)
         assert (refused.returncode, refused.stdout) == (2, "") and why in refused.stderr, wrong
     assert "8 operations, " in command(home, "--view", "summary").stdout

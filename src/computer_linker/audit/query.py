@@ -1,6 +1,6 @@
 """The query language of the history: text, "quoted text", and terms such as `op:file.read ok:false since:2026-11-01`.
 
-A term without a value, one that is not known and a quote that is not closed are refused. The full-text index keeps no
+A term without a value and one that is not known are refused; any other text is a query. The full-text index keeps no
 positions, so it narrows by whole tokens, and what holds other signs (a path, a phrase, a name with an underscore) is then
 looked for in the event's text as it is.
 """
@@ -64,9 +64,8 @@ def parse(query: str | None) -> Filter:
     if len(query) > MAX_QUERY:
         raise InvalidRequest(f"A history query has at most {MAX_QUERY} characters.")
     for name, unknown, in_quotes, closed, bare in _TERM.findall(query):
-        value = in_quotes or bare
-        if not closed and not bare:
-            raise InvalidRequest('A quote in this history query is not closed: write "text in quotes".')
+        # Any text is a query: a quote that is not closed begins a text, and one that stands alone is a text.
+        value = in_quotes or bare or ("" if closed or name else '"')
         empty = name if name and not value else bare.removesuffix(":") if bare.endswith(":") else ""
         if empty in TERMS:
             raise InvalidRequest(
