@@ -146,7 +146,7 @@ class _Plain:
 
 
 async def _text(computer: Any, desktop: Any, form: Any) -> Ratio:
-    from computer_linker.providers.refs.store import References
+    from computer_linker.providers.refs import References
 
     aiming = _aiming(computer, References())
     ours: list[float] = []
@@ -165,7 +165,7 @@ async def _text(computer: Any, desktop: Any, form: Any) -> Ratio:
 
 def _aiming(computer: Any, references: Any) -> Any:
     from computer_linker.model.scope import Scope
-    from computer_linker.providers.frames import Frames
+    from computer_linker.providers.shots import Frames
     from computer_linker.providers.ui.aim import Aiming
 
     return Aiming(computer, Scope(id="bench", type="computer"), references, Frames())
@@ -208,7 +208,7 @@ async def _xdotool(aiming: Any, desktop: Any, form: Any) -> tuple[float, int]:
 
 async def _wait(computer: Any, form: Any) -> Ratio:
     from computer_linker.model.scope import Scope
-    from computer_linker.providers.refs.store import References
+    from computer_linker.providers.refs import References
     from computer_linker.providers.ui.pointing import Click, click
     from computer_linker.providers.ui.restless import Restless
     from computer_linker.providers.ui.route import Route

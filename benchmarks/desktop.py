@@ -61,7 +61,7 @@ async def _capture(computer, display: str) -> Ratio:  # type: ignore[no-untyped-
     import mss
     from PIL import Image
 
-    from computer_linker.providers.images.encode import encode
+    from computer_linker.providers.images import encode
 
     os.environ["DISPLAY"] = display
     grabber = mss.MSS()

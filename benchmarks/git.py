@@ -10,7 +10,7 @@ from pydantic_core import to_json
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from benchmarks.ratio import Ratio, compared, in_a_folder
-from computer_linker.providers.git.heads import Memory
+from computer_linker.providers.git.repository import Memory
 from computer_linker.providers.git.run import Git
 from support.repositories import git
 from support.road import LOCAL, Road, folder_scope

@@ -8,7 +8,7 @@ import pytest
 
 from computer_linker.changes.difference import diff_lines
 from computer_linker.computer.facets.accessibility import Element, ElementId
-from computer_linker.providers.refs.likeness import likeness
+from computer_linker.providers.refs import likeness
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio

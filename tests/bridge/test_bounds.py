@@ -7,14 +7,13 @@ import pytest
 
 from computer_linker.errors import LimitExceeded
 from computer_linker.model.ids import new_ulid
-from computer_linker.providers.evidence import bounds
-from computer_linker.providers.evidence.folder import MAX_BYTES, Evidence
+from computer_linker.providers.evidence import MAX_AGE_S, MAX_BYTES, MAX_FOLDERS, MAX_KEPT_BYTES, Evidence, prune
 
 
 def _prune(desktop: Path, now: float) -> int:
     fd = os.open(desktop, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return bounds.prune(fd, now, keep="", every_s=0)
+        return prune(fd, now, keep="", every_s=0)
     finally:
         os.close(fd)
 
@@ -29,7 +28,7 @@ def _execution(desktop: Path, day: str, modified: float) -> Path:
 
 def test_what_is_too_old_goes_and_what_is_not_ours_stays(tmp_path: Path) -> None:
     now = 2_000_000_000.0
-    old, fresh = _execution(tmp_path, "2033-01-01", now - bounds.MAX_AGE_S - 1), _execution(tmp_path, "2033-05-18", now)
+    old, fresh = _execution(tmp_path, "2033-01-01", now - MAX_AGE_S - 1), _execution(tmp_path, "2033-05-18", now)
     mine = tmp_path / "2033-01-01" / "notes"
     mine.mkdir()
     (mine / "keep.txt").write_text("kept")
@@ -52,7 +51,7 @@ def test_a_link_among_the_evidence_is_never_followed(tmp_path: Path) -> None:
 
 def test_the_oldest_go_when_there_are_too_many(tmp_path: Path) -> None:
     now = 2_000_000_000.0
-    made = [_execution(tmp_path, "2033-05-18", now) for _ in range(bounds.MAX_FOLDERS + 3)]
+    made = [_execution(tmp_path, "2033-05-18", now) for _ in range(MAX_FOLDERS + 3)]
     assert _prune(tmp_path, now) == 3
     assert [folder.exists() for folder in made[:4]] == [False, False, False, True]
 
@@ -63,7 +62,7 @@ def test_the_oldest_go_when_they_are_too_large_together(tmp_path: Path) -> None:
     for folder in made:
         # Holes, so that a large file costs no disk.
         with (folder / "observe.png").open("wb") as file:
-            file.truncate(bounds.MAX_BYTES // 3)
+            file.truncate(MAX_KEPT_BYTES // 3)
         os.utime(folder, (now, now))
     assert _prune(tmp_path, now) == 2
     assert [folder.exists() for folder in made] == [False, False, True, True]

@@ -41,7 +41,7 @@ async def test_a_facet_nobody_provided_refuses_every_use() -> None:
 
 
 async def test_a_facet_that_waits_for_a_grant_is_blocked() -> None:
-    from computer_linker.computer.facets.absent import Absent
+    from computer_linker.computer.manifest import Absent
 
     computer = Computer()
     computer.provide("screen", Absent("screen", "Not granted.", "Grant it.", OsPermissionRequired), backend="")

@@ -17,7 +17,7 @@ from computer_linker.computer.local.probe import this_computer
 from computer_linker.computer.text_entry import paste_text
 from computer_linker.errors import InvalidRequest, LinkError, StaleReference, UnsupportedPlatform
 from computer_linker.model.geometry import Point, Rect
-from computer_linker.providers.frames import Frames
+from computer_linker.providers.shots import Frames
 from support.desktop import Desktop, missing
 from support.harness import Harness
 from support.road import Road, computer_scope

@@ -15,8 +15,8 @@ from PIL import Image, ImageDraw, ImageFont
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.model.geometry import Point, Rect
-from computer_linker.providers.frames import Frames
-from computer_linker.providers.ocr.engines import RapidEngine, TesseractEngine
+from computer_linker.providers.ocr import RapidEngine, TesseractEngine
+from computer_linker.providers.shots import Frames
 from support.desktop import Desktop, missing
 from support.road import Road, computer_scope
 from support.scene import until_no_windows

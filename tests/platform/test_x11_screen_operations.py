@@ -12,7 +12,7 @@ from PIL import Image
 from computer_linker.computer.base import Computer
 from computer_linker.errors import StaleReference
 from computer_linker.model.geometry import Point, Rect
-from computer_linker.providers.frames import Frames
+from computer_linker.providers.shots import Frames
 from support.desktop import Desktop
 from support.harness import Harness
 from support.road import LOCAL, Road, computer_scope

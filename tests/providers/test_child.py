@@ -9,7 +9,7 @@ import pytest
 
 from computer_linker.computer.local.linux.fence import Fence, fence_around
 from computer_linker.errors import InvalidRequest
-from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import find_program
 from computer_linker.providers.child import ProcessGroup, Spec, in_process_group
 from support.children import children_of_this_process
 

@@ -9,9 +9,8 @@ from PIL import Image
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.model.geometry import Rect, Window
-from computer_linker.providers.frames import MAX_FRAMES, Frames
-from computer_linker.providers.images.encode import Fit, encode, encode_png, to_image
-from computer_linker.providers.shots import cut, excluded_areas, masked
+from computer_linker.providers.images import Fit, encode, encode_png, to_image
+from computer_linker.providers.shots import MAX_FRAMES, Frames, cut, excluded_areas, masked
 
 
 def noise(width: int, height: int, padding: int = 0) -> Pixmap:

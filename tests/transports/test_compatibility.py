@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from computer_linker.errors import LinkError
+from computer_linker.registry.catalog import OLDER
 from computer_linker.registry.older_calls import translate
-from computer_linker.registry.older_names import OLDER
 from computer_linker.registry.reference import whole_catalog
 from support.road import folder_scope
 from support.service import TOKEN, Service, serving

@@ -54,7 +54,7 @@ def _logs(
 ) -> None:
     """Show the service's log. It holds no contents and no secrets."""
     from computer_linker.policy.visible_text import escaped
-    from computer_linker.service.install.logs import Log
+    from computer_linker.service.install.keep import Log
 
     log = Log(state_home())
     found = log.last(lines)

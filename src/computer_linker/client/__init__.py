@@ -10,14 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from computer_linker.client.answers import Answer, Image
     from computer_linker.client.asynchronous import AsyncClient, AsyncScope
     from computer_linker.client.blocking import Client, Scope
-    from computer_linker.client.channel import ClientFailed, NotAuthorized, Question
+    from computer_linker.client.channel import Answer, ClientFailed, Image, NotAuthorized, Question
 
 _PLACES = {
-    "Answer": "answers",
-    "Image": "answers",
+    "Answer": "channel",
+    "Image": "channel",
     "AsyncClient": "asynchronous",
     "AsyncScope": "asynchronous",
     "Client": "blocking",

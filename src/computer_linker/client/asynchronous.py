@@ -7,8 +7,19 @@ from typing import Any, Self
 
 import anyio
 
-from computer_linker.client.answers import Answer, answer_of, raise_failure, text_of
-from computer_linker.client.channel import Asking, Channel, ClientFailed, Decision, Question, Report, with_meta
+from computer_linker.client.channel import (
+    Answer,
+    Asking,
+    Channel,
+    ClientFailed,
+    Decision,
+    Question,
+    Report,
+    answer_of,
+    raise_failure,
+    text_of,
+    with_meta,
+)
 from computer_linker.errors import TimedOut
 from computer_linker.model.base import Model
 

@@ -9,9 +9,8 @@ from typing import Any, Self
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from computer_linker.client.answers import Answer
 from computer_linker.client.asynchronous import DEADLINE_S, AsyncClient, Parts
-from computer_linker.client.channel import Asking, Decision, Question, Report
+from computer_linker.client.channel import Answer, Asking, Decision, Question, Report
 
 AskingNow = Callable[[Question], Decision]
 """Shows the question to a person and waits for the decision."""

@@ -10,8 +10,7 @@ from typing import Any, Self
 import anyio
 from anyio.from_thread import start_blocking_portal
 
-from computer_linker.client.answers import text_of
-from computer_linker.client.channel import ClientFailed, Disconnected
+from computer_linker.client.channel import ClientFailed, Disconnected, text_of
 from computer_linker.client.line_channel import over_stdio
 
 _PROTOCOL = "2025-11-25"

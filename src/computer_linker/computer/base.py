@@ -1,16 +1,18 @@
 """Computer: a machine with one attribute per facet, its capability manifest and convenience methods."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from computer_linker.computer.facets.absent import Absent
-from computer_linker.computer.manifest import FACETS, FacetName, FacetState, Manifest
-from computer_linker.errors import InvalidRequest
+import anyio
+
+from computer_linker.computer.facets.processes import Child, CompletedCommand, Launch, Processes
+from computer_linker.computer.manifest import FACETS, Absent, FacetName, FacetState, Manifest
+from computer_linker.errors import ExecutionFailed, InvalidRequest
 from computer_linker.model.scope import Scope
 
 if TYPE_CHECKING:
     from computer_linker.computer.facets.accessibility import Accessibility
-    from computer_linker.computer.facets.apps import Apps
     from computer_linker.computer.facets.clipboard import Clipboard
     from computer_linker.computer.facets.facts import Facts
     from computer_linker.computer.facets.files import Files
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from computer_linker.computer.facets.pointer import Button, Modifier, Pointer, PointerEvent
     from computer_linker.computer.facets.processes import CompletedCommand, Processes
     from computer_linker.computer.facets.screen import Screen
-    from computer_linker.computer.facets.windows import Windows
+    from computer_linker.computer.facets.windows import Apps, Windows
     from computer_linker.computer.text_entry import Entered
     from computer_linker.model.geometry import Point
 
@@ -117,7 +119,6 @@ class Computer:
         limit: int = 1_000_000,
     ) -> "CompletedCommand":
         """Run one program, named by its absolute path, to its end. No policy is applied here: that is the dispatcher's."""
-        from computer_linker.computer.completed import run_to_end
 
         given = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"} if env is None else env
         return await run_to_end(self.processes, argv, stdin=stdin, env=given, timeout_s=timeout_s, limit=limit)
@@ -160,3 +161,91 @@ class Computer:
                 await close()
         for close in reversed(self._at_close):
             await close()
+
+
+# Runs one program on a computer to its end, and returns what it printed.
+
+_CHUNK = 65_536
+_DRAIN_S = 0.25
+"""How long to wait for the end of the output once the process has ended: an orphan may hold the pipe."""
+
+
+async def run_to_end(
+    processes: Processes, argv: Sequence[str], *, stdin: bytes, env: Mapping[str, str], timeout_s: float, limit: int
+) -> CompletedCommand:
+    """Start the program, feed it, and read both streams up to `limit` bytes each; killed when the time is over."""
+    if not argv or not argv[0].startswith("/"):
+        raise InvalidRequest("The program is named by its absolute path; nothing is looked up.")
+    child = await processes.spawn(Launch(tuple(argv), dict(env), stdin="pipe" if stdin else "null"))
+    out, err = bytearray(), bytearray()
+    timed_out = False
+    try:
+        child.go()
+        async with anyio.create_task_group() as group:
+            group.start_soon(_read, child.stdout, out, limit)
+            if child.stderr is not None:
+                group.start_soon(_read, child.stderr, err, limit)
+            if stdin and child.stdin is not None:
+                group.start_soon(_write, child, stdin)
+            with anyio.move_on_after(timeout_s) as waiting:
+                ended = await child.wait()
+            if waiting.cancelled_caught:
+                timed_out = True
+                child.kill()
+                ended = await child.wait()
+            group.cancel_scope.deadline = anyio.current_time() + _DRAIN_S
+    finally:
+        child.kill()
+        for fd in (child.stdout, child.stderr, child.stdin):
+            _closed(fd)
+    if ended.reason is not None:
+        raise ExecutionFailed(f"The program could not be started: {ended.reason}")
+    return CompletedCommand(
+        argv=list(argv),
+        exit_code=ended.exit_code,
+        signal=ended.signal,
+        timed_out=timed_out,
+        stdout=bytes(out[:limit]).decode("utf-8", "replace"),
+        stderr=bytes(err[:limit]).decode("utf-8", "replace"),
+        truncated=len(out) > limit or len(err) > limit,
+    )
+
+
+async def _read(fd: int, into: bytearray, limit: int) -> None:
+    while True:
+        await anyio.wait_readable(fd)
+        try:
+            piece = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            continue
+        except OSError:
+            return
+        if not piece:
+            return
+        # One byte more than the limit tells that there was more; the rest is read and dropped.
+        into += piece[: max(0, limit + 1 - len(into))]
+
+
+async def _write(child: Child, data: bytes) -> None:
+    assert child.stdin is not None
+    view = memoryview(data)
+    try:
+        while view:
+            await anyio.wait_writable(child.stdin)
+            try:
+                view = view[os.write(child.stdin, view[:_CHUNK]) :]
+            except BlockingIOError:
+                continue
+    except OSError:
+        return
+    finally:
+        _closed(child.stdin)
+        child.stdin = None
+
+
+def _closed(fd: int | None) -> None:
+    if fd is not None:
+        try:
+            os.close(fd)
+        except OSError:
+            return

@@ -22,9 +22,10 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.batches import about_steps, ask_once, in_a_batch, is_as_shown
-from computer_linker.dispatch.caller import Caller, Routes
 from computer_linker.dispatch.device_queues import DeviceQueues, PersonWatch
 from computer_linker.dispatch.events import (
+    Caller,
+    Routes,
     answer_of,
     head_of,
     mark_failed,

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
+from computer_linker.approvals.approvals import Approver, Yes
 from computer_linker.approvals.request import Denied
 from computer_linker.audit.command_line import command_preview
 from computer_linker.dispatch.pause import STOPPED
@@ -21,10 +23,11 @@ from computer_linker.errors import (
     NoAnswer,
 )
 from computer_linker.model.effect import Effect
-from computer_linker.model.envelope import Call, error_object
+from computer_linker.model.envelope import Call, Reply, error_object
 from computer_linker.model.event import NOT_SHOWN, WITHDRAWN, Event
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.principal import Principal
+from computer_linker.registry.context import Progress
 from computer_linker.registry.operation import Operation
 
 _REFUSALS = ("permission_denied", "path_out_of_scope", "paused")
@@ -130,3 +133,22 @@ def name_object(event: Event, op: Operation | None, call: Call) -> None:
     if op.runs is not None:
         with suppress(InvalidRequest):
             event.command_preview = command_preview(op.runs(op.parse(call.target, call.input, call.options)["input"]))
+
+
+# Who calls the dispatcher, and where it sends calls for other computers.
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The caller, two callbacks to it while the call runs (progress and questions), and a yes that it comes with."""
+
+    principal: Principal
+    report: Progress | None
+    ask: Approver | None
+    yes: Yes | None = None
+
+
+class Routes(Protocol):
+    """Routes calls to other computers."""
+
+    async def call(self, computer: str, call: Call, report: Progress | None) -> Reply: ...

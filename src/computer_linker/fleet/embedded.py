@@ -19,8 +19,7 @@ from computer_linker.fleet import messages
 from computer_linker.fleet.settings import Invited
 from computer_linker.fleet.tasks import cancel, restarting_task
 from computer_linker.model.scope import Scope
-from computer_linker.policy.programs import find_program
-from computer_linker.policy.writers import writers_of
+from computer_linker.policy.writers import find_program, writers_of
 
 log = logging.getLogger(__name__)
 

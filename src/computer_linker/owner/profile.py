@@ -1,21 +1,16 @@
 """profile: this computer's connection profile, the token left out."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, Table, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, Table, owner_operation
 from computer_linker.service.client_setup import ConnectionProfile, connection_profile
 from computer_linker.service.lifetime import Lifetime
 
 
 class ProfileInput(Model):
     show_token: Annotated[bool, Field(description="Put the real token in.")] = False
-
-
-def _text(result: ConnectionProfile) -> Iterator[Shown]:
-    yield Table([(name, _plain(value)) for name, value in result.to_wire().items()])
 
 
 def _plain(value: object) -> str:
@@ -31,7 +26,12 @@ def _plain(value: object) -> str:
             return str(value)
 
 
-@owner_operation("profile", effect=Effect.OBSERVE, text=_text, examples=[Example("Which computer is this?", {})])
+@owner_operation(
+    "profile",
+    effect=Effect.OBSERVE,
+    text=lambda result: [Table([(name, _plain(value)) for name, value in result.to_wire().items()])],
+    examples=[Example("Which computer is this?", {})],
+)
 async def profile(ctx: Context, input: ProfileInput = ProfileInput()) -> ConnectionProfile:
     """Show which computer this is and how it is reached."""
     running = ctx.services.peek(Lifetime)

@@ -1,23 +1,24 @@
 """resume: give the desktop back to clients."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
 
 
 class Resumed(Model):
     resumed: Annotated[bool, Field(description="False when nothing was halted.")]
 
 
-def _text(result: Resumed) -> Iterator[Shown]:
-    yield "Clients may act on the desktop again." if result.resumed else "Nothing was halted."
-
-
-@owner_operation("resume", effect=Effect.CHANGE, where="service", text=_text, examples=[Example("End a halt.", {})])
+@owner_operation(
+    "resume",
+    effect=Effect.CHANGE,
+    where="service",
+    text=lambda result: ["Clients may act on the desktop again." if result.resumed else "Nothing was halted."],
+    examples=[Example("End a halt.", {})],
+)
 async def resume(ctx: Context) -> Resumed:
     """Let clients act on the desktop again."""
     resumed = ctx.use(Dispatcher).queues.resume()

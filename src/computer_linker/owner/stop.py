@@ -1,8 +1,6 @@
 """stop: end the running service."""
 
-from collections.abc import Iterator
-
-from computer_linker.registry.owner import Context, Effect, Example, Model, Note, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, Note, owner_operation
 from computer_linker.service.lifetime import Lifetime
 
 
@@ -10,16 +8,12 @@ class Stopping(Model):
     stopping: bool
 
 
-def _text(result: Stopping) -> Iterator[Shown]:
-    yield Note("The service is ending." if result.stopping else "No service runs.")
-
-
 @owner_operation(
     "stop",
     effect=Effect.CHANGE,
     where="running",
     idle=Stopping(stopping=False),
-    text=_text,
+    text=lambda result: [Note("The service is ending." if result.stopping else "No service runs.")],
     examples=[Example("End the service.", {}, runs=False)],
 )
 async def stop(ctx: Context) -> Stopping:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.apps import App
+from computer_linker.computer.facets.windows import App
 from computer_linker.errors import NotFound, PermissionDenied, ProcessNotFound
 from computer_linker.model.geometry import Window
 from computer_linker.providers.shots import is_excluded

@@ -4,8 +4,7 @@ from typing import Any
 
 from computer_linker.errors import InvalidRequest, UnknownOperation
 from computer_linker.model.history import VIEWS
-from computer_linker.registry.catalog import Catalog
-from computer_linker.registry.older_names import FIELDS, OLDER, Older
+from computer_linker.registry.catalog import FIELDS, OLDER, Catalog, Older
 
 _ENVELOPE = ("target", "input", "options")
 

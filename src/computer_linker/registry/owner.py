@@ -7,7 +7,9 @@ its docstring the help, and its result what is shown. What cannot be derived is 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from computer_linker.model.base import Model
 from computer_linker.model.effect import Effect
@@ -15,8 +17,8 @@ from computer_linker.registry.context import Context
 from computer_linker.registry.operation import Command, Example, Operation, operation
 
 __all__ = [
-    "Context", "Effect", "Example", "LocalPath", "Model", "Named", "Note", "Positional", "ScopeId", "Secret", "Shown", "Table",
-    "Where", "owner_operation",
+    "Context", "Effect", "Example", "LocalPath", "Model", "Named", "Note", "Positional", "ScopeArgument", "ScopeId", "Secret",
+    "Shown", "Table", "Where", "owner_operation",
 ]  # fmt: skip
 """Everything that the file of an owner's operation imports from here."""
 
@@ -53,6 +55,9 @@ class LocalPath:
 @dataclass(frozen=True, slots=True)
 class ScopeId:
     """The text is the id of a scope; a shell completes it."""
+
+
+ScopeArgument = Annotated[str, Field(description="The scope's id."), Positional(), ScopeId()]
 
 
 @dataclass(frozen=True, slots=True)

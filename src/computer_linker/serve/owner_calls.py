@@ -75,8 +75,8 @@ def call_here(home: Path, op: Operation, given: dict[str, Any]) -> dict[str, Any
 
 
 async def _call_here(home: Path, op: Operation, given: dict[str, Any]) -> Reply:
-    from computer_linker.computer.facets.absent import Absent
     from computer_linker.computer.local.probe import this_computer
+    from computer_linker.computer.manifest import Absent
     from computer_linker.service.settings import exposed_config
 
     services = Services(home, exposed_config(home).current)

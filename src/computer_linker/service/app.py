@@ -14,8 +14,8 @@ from computer_linker.approvals.push import PushApprover
 from computer_linker.approvals.request import Answer, ApprovalRequest, facts_of
 from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.local.probe import this_computer
+from computer_linker.computer.manifest import Absent
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.revocation import Revocation

@@ -21,10 +21,10 @@ from computer_linker.service.client_setup import connection_profile
 from computer_linker.service.doctor import diagnosis, security_findings
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.info import InfoPart, computer_info
+from computer_linker.service.lifetime import this_user
 from computer_linker.service.listeners import listeners
 from computer_linker.service.routing import ComputerRouter
 from computer_linker.service.tunnels import TunnelManager
-from computer_linker.service.user import this_user
 
 if TYPE_CHECKING:
     from computer_linker.audit.query import Visible

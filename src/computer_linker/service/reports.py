@@ -15,11 +15,10 @@ from computer_linker.errors import ConfigInvalid
 from computer_linker.model.base import Model
 from computer_linker.registry.context import Context
 from computer_linker.service.doctor import Diagnosis, Status, diagnosis, status_of
-from computer_linker.service.lifetime import Lifetime
+from computer_linker.service.lifetime import Lifetime, UserContext, this_user
 from computer_linker.service.listeners import Listener, bound_host, listeners
 from computer_linker.service.settings import live_config
 from computer_linker.service.tunnels import TunnelManager, TunnelReport, surroundings_without_service, tunnel_report
-from computer_linker.service.user import UserContext, this_user
 from computer_linker.tunnels import record as records
 from computer_linker.tunnels.record import TunnelState
 

@@ -16,8 +16,7 @@ from computer_linker.config.schema import Config, TunnelName, TunnelSettings
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import CannotServe, Conflict, ExecutionFailed, ProviderUnavailable
 from computer_linker.model.base import Model
-from computer_linker.policy.programs import find_program
-from computer_linker.policy.writers import writers_of
+from computer_linker.policy.writers import find_program, writers_of
 from computer_linker.services import Services
 from computer_linker.tunnels import record as records
 from computer_linker.tunnels.base import Surroundings

@@ -7,7 +7,7 @@ from pydantic import Field
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.geometry import Rect
-from computer_linker.providers.images.encode import ImageFormat
+from computer_linker.providers.images import ImageFormat
 from computer_linker.tools.base import Attachment, Tool, ToolContext, ToolResult
 
 

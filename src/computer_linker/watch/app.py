@@ -15,10 +15,8 @@ from textual.widgets import Input, Static
 from computer_linker.errors import LinkError
 from computer_linker.watch import tables
 from computer_linker.watch.acts import Acts, printable_lines
-from computer_linker.watch.calls import Call, Calls
-from computer_linker.watch.feeds import Feeds, Past, problem
-from computer_linker.watch.link import Link, Refused
-from computer_linker.watch.opening import desktop_command, file_of, open_on_desktop, pager_of
+from computer_linker.watch.calls import Call, Calls, desktop_command, file_of, open_on_desktop, pager_of
+from computer_linker.watch.feeds import Feeds, Link, Past, Refused, problem
 from computer_linker.watch.requests import Format, RequestPanel
 from computer_linker.watch.row_list import RowList
 from computer_linker.watch.screens import STYLE, QuestionScreen, ReadScreen

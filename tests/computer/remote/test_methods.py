@@ -7,7 +7,6 @@ import pytest
 
 from computer_linker.computer.facets import (
     accessibility,
-    apps,
     clipboard,
     facts,
     files,
@@ -32,7 +31,7 @@ from computer_linker.transports.peer.frames import packed, unpacked
 LOCAL_ONLY = {"protect", "open_file", "open_folder"}
 """What holds descriptors of this machine."""
 FACETS = {
-    "accessibility": accessibility.Accessibility, "apps": apps.Apps, "clipboard": clipboard.Clipboard, "facts": facts.Facts,
+    "accessibility": accessibility.Accessibility, "apps": windows.Apps, "clipboard": clipboard.Clipboard, "facts": facts.Facts,
     "files": files.Files, "keyboard": keyboard.Keyboard, "notifications": notifications.Notifications,
     "pointer": pointer.Pointer, "screen": screen.Screen, "windows": windows.Windows,
 }  # fmt: skip

@@ -5,9 +5,8 @@ import pytest
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.errors import StaleReference
 from computer_linker.model.geometry import Rect
-from computer_linker.providers.refs import store
-from computer_linker.providers.refs.likeness import likeness
-from computer_linker.providers.refs.store import Reference, References, difference
+from computer_linker.providers import refs
+from computer_linker.providers.refs import Reference, References, difference, likeness
 
 APP = Application(":1.1", "app", 1, "Qt", "6", ElementId(":1.1", "/root"))
 
@@ -65,7 +64,7 @@ def test_a_window_stays_the_same_when_its_title_changes() -> None:
 def test_old_references_are_forgotten_not_reused() -> None:
     references = References()
     first = ref(references, element())
-    many = [element(str(number), path=f"/{number}") for number in range(store.MAX_REFERENCES + 1)]
+    many = [element(str(number), path=f"/{number}") for number in range(refs.MAX_REFERENCES + 1)]
     references.give("desk", APP, many)
     with pytest.raises(StaleReference):
         references.find("desk", first)

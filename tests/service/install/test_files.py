@@ -11,9 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from computer_linker.config.schema import Config
-from computer_linker.service.install.keep import as_text
+from computer_linker.service.install.keep import Log, as_text
 from computer_linker.service.install.launchd import LABEL, Launchd
-from computer_linker.service.install.logs import Log
 from computer_linker.service.install.plan import Plan, ServiceManager, ServiceManagerFailed, fields, make_plan
 from computer_linker.service.install.systemd import Systemd
 from computer_linker.service.install.windows import WindowsTask

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.absent import Absent
-from computer_linker.computer.manifest import FACETS, FacetName, FacetState, Manifest
+from computer_linker.computer.manifest import FACETS, Absent, FacetName, FacetState, Manifest
 from computer_linker.computer.remote.files import RemoteFiles
 from computer_linker.computer.remote.link import Forwarded, Link, RemoteKeyboard
 from computer_linker.computer.remote.processes import RemoteProcesses

@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from computer_linker.computer.facets import (
     accessibility,
-    apps,
     clipboard,
     facts,
     files,
@@ -195,7 +194,7 @@ def _applications(row: _Row) -> None:
         add(look, needs_any=_LOOK)
     for act in ("focus", "place", "close"):
         add(act, needs=_CONTROL, effect=Effect.ACT, known="confirmed")
-    add = row("apps", "apps", apps.Apps)
+    add = row("apps", "apps", windows.Apps)
     add("list", needs_any=_APP_LOOK)
     for act in ("open", "close", "focus"):
         add(act, needs=_APPS, effect=Effect.ACT, known="confirmed")

@@ -3,11 +3,11 @@
 import builtins
 from collections.abc import AsyncIterator, Sequence
 
-from computer_linker.computer.facets.apps import App
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.facets.facts import Environment, InputSeen
 from computer_linker.computer.facets.notifications import Notification
 from computer_linker.computer.facets.processes import Process
+from computer_linker.computer.facets.windows import App
 from computer_linker.computer.simulated.world import World
 from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.geometry import Point, Rect, Window

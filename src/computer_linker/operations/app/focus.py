@@ -1,12 +1,9 @@
 """app.focus: bring an application to the front."""
 
-from computer_linker.computer.facets.apps import App
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
+from computer_linker.computer.facets.windows import App
 from computer_linker.operations.app.preview import show_running
 from computer_linker.providers.window_choice import running_app
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class FocusedApp(Model):

@@ -4,12 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.computer.facets.apps import App
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
+from computer_linker.computer.facets.windows import App
 from computer_linker.providers.window_choice import is_hidden
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class AppListOptions(Model):

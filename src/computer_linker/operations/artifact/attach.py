@@ -11,12 +11,17 @@ from computer_linker.artifacts.kinds import kind_named, kind_of_file, normalised
 from computer_linker.artifacts.manifest import stated_of
 from computer_linker.artifacts.store import Owner
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.operations.artifact.answer import Description, KeptArtifact, Kind, Label, Metadata, MimeType, facts
-from computer_linker.operations.artifact.intake import file_content
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.operations.artifact.answer import (
+    Description,
+    KeptArtifact,
+    Kind,
+    Label,
+    Metadata,
+    MimeType,
+    facts,
+    file_content,
+)
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class AttachInput(Model):

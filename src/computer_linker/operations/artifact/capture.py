@@ -8,14 +8,11 @@ from computer_linker.approvals.request import Preview
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.store import Owner
 from computer_linker.errors import ExecutionFailed, PermissionDenied, wire_codes
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.operations.artifact.answer import KeptArtifact, Label, facts
 from computer_linker.providers.shots import find_display
 from computer_linker.providers.window_choice import window_by_id, window_of_process
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _OPERATIONS = {"display": "screen.capture", "window": "screen.capture_window", "process": "screen.capture_process"}
 _RULES = {"display": "allowDisplays", "window": "allowWindows", "process": "allowProcesses"}

@@ -11,13 +11,18 @@ from computer_linker.artifacts.kinds import normalised_kind
 from computer_linker.artifacts.manifest import Entry, entries_of, is_answer, parse_manifest, stated_of
 from computer_linker.artifacts.store import MAX_BYTES, Owner, Stated
 from computer_linker.errors import InvalidRequest, LimitExceeded, PathOutOfScope
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.json_text import read_json
-from computer_linker.operations.artifact.answer import Description, KeptMany, Kind, Label, Metadata, MimeType, facts
-from computer_linker.operations.artifact.intake import file_content
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.operations.artifact.answer import (
+    Description,
+    KeptMany,
+    Kind,
+    Label,
+    Metadata,
+    MimeType,
+    facts,
+    file_content,
+)
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _MAX_MANIFEST = 1_000_000
 _MAX_TOTAL = 128 * 1024 * 1024

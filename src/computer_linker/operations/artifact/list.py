@@ -8,11 +8,8 @@ from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.kinds import normalised_kind
 from computer_linker.artifacts.store import Filter
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts, Kind, Label, facts
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class ListInput(Model):

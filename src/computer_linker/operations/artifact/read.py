@@ -6,11 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts, facts
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class ReadOptions(Model):

@@ -6,13 +6,10 @@ from pydantic import Field
 
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.store import Filter
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.backends.definition import Backend
 from computer_linker.providers.backends.found import Preference, choose, discover, local_fallback, matrix
 from computer_linker.providers.processes.prepare import Preparation
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _LOOKED_AT = 50
 

@@ -9,12 +9,9 @@ from pydantic_core import to_json
 from computer_linker.approvals.approvals import Yes
 from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.errors import InvalidRequest, LinkError, wire_codes
-from computer_linker.model.base import Model
-from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply
-from computer_linker.operations.batch.references import References, refers
-from computer_linker.operations.batch.views import on_view
-from computer_linker.registry import Context, Example, operation
+from computer_linker.operations.batch.references import References, on_view, refers
+from computer_linker.registry import Context, Effect, Example, Model, operation
 from computer_linker.registry.context import Step
 
 _ROOM = MAX_REPLY - 200_000

@@ -1,21 +1,22 @@
 """Acts on a page: resolving the element by its reference, comparing the page before and after, and the effect word."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import checked_ref, keep, made, may_keep, page_of
+from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.operations.desktop.acting import ActedOn
 from computer_linker.providers.browser.page import Page, look, resolve
 from computer_linker.providers.browser.session import Session
-from computer_linker.providers.refs.store import References
-from computer_linker.registry import Context
+from computer_linker.providers.refs import References
+from computer_linker.registry import Capability, Context, Effect, Example, Model, Operation, operation
+from computer_linker.registry.operation import Shows
 
 _LOOKS = 4
 _BETWEEN_MS = "200"
@@ -116,3 +117,21 @@ async def picture(ctx: Context, session: Session, title: str) -> ArtifactFacts:
     """Take a screenshot of the page and store it."""
     content = await made(ctx, session, "evidence.png", ("screenshot", session.place("evidence.png")))
     return await keep(ctx, content, "screenshot", title)
+
+
+# The common definition of acts on a page, so that every one has an approval preview.
+
+
+def page_act(
+    name: str, example: Example, *, also_needs: Capability | None = None, shows: Shows = show_page_act
+) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+    """Define an act on an element of the open page."""
+    return operation(
+        name,
+        needs={Capability.COMMAND_RUN, *(() if also_needs is None else (also_needs,))},
+        effect=Effect.ACT,
+        boundary="sandboxed",
+        awaits_intent=True,
+        shows=shows,
+        examples=[example],
+    )

@@ -6,12 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.errors import Conflict
-from computer_linker.model.base import Model
-from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed
-from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed, page_act
 from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.page import look
-from computer_linker.registry import Context, Example
+from computer_linker.registry import Context, Example, Model
 
 _BOXES = frozenset({"checkbox", "switch", "menuitemcheckbox"})
 _RADIOS = frozenset({"radio", "menuitemradio"})

@@ -4,10 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.operations.browser.acting import PageActed, PageActOptions, aimed, outcome
-from computer_linker.operations.browser.definition import page_act
-from computer_linker.registry import Context, Example
+from computer_linker.operations.browser.acting import PageActed, PageActOptions, aimed, outcome, page_act
+from computer_linker.registry import Context, Example, Model
 
 
 class ClickInput(Model):

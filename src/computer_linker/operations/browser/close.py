@@ -1,11 +1,8 @@
 """browser.close: end the scope's browser."""
 
 from computer_linker.approvals.request import Preview
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.browser.browsers import Browsers
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class ClosedBrowser(Model):

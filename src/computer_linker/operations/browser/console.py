@@ -6,15 +6,12 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import KeptInput, keep, may_keep, page_of
 from computer_linker.providers.browser.addresses import shown
 from computer_linker.providers.browser.page import allowed
 from computer_linker.providers.browser.session import text_in
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _MAX_LINE = 2000
 

@@ -7,11 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.errors import Conflict, InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed
-from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.acting import PageActed, PageActOptions, acted, aimed, page_act
 from computer_linker.providers.browser.page import focus, look
-from computer_linker.registry import Context, Example
+from computer_linker.registry import Context, Example, Model
 
 _VALUE = re.compile(r"(?:\d{4}-(?:\d\d(?:-\d\d(?:T\d\d:\d\d(?::\d\d)?)?)?|W\d\d))|\d\d:\d\d(?::\d\d)?")
 _SET = """(value => {

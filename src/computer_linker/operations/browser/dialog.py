@@ -5,14 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from computer_linker.errors import NotFound
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import page_of
 from computer_linker.operations.browser.preview import show_dialog
 from computer_linker.providers.browser.page import look
 from computer_linker.providers.browser.session import text_in
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class DialogInput(Model):

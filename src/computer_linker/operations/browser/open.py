@@ -5,9 +5,6 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.browser.paging import request, warn_of_refusals
 from computer_linker.operations.browser.preview import page_file, show_open
@@ -15,7 +12,7 @@ from computer_linker.providers.browser.addresses import place_of
 from computer_linker.providers.browser.browsers import Browsers
 from computer_linker.providers.browser.page import allowed
 from computer_linker.providers.browser.session import text_in
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class OpenOptions(Model):

@@ -10,15 +10,13 @@ from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.kinds import ProofKind
 from computer_linker.artifacts.store import MAX_BYTES, Owner
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
 from computer_linker.operations.artifact.answer import ArtifactFacts, facts
 from computer_linker.policy.engine import holds
 from computer_linker.providers.browser.browsers import PROGRAM, Browsers
 from computer_linker.providers.browser.session import Command, Session
 from computer_linker.providers.processes.prepare import CommandRequest
 from computer_linker.providers.processes.request import request_of
-from computer_linker.registry import Context
+from computer_linker.registry import Capability, Context, Model
 
 Ref = Annotated[str, Field(description="A reference from browser.snapshot, such as e12.k3f9.")]
 OwnerLabel = Annotated[str | None, Field(max_length=120, description="A free label: an issue, a pull request, a run.")]

@@ -1,12 +1,10 @@
 """browser.pdf: the open page as a document."""
 
 from computer_linker.approvals.request import Preview
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import KeptInput, PageFile, keep, made, page_of
 from computer_linker.operations.browser.preview import show_page
 from computer_linker.providers.browser.page import look
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, operation, shapes
 
 
 async def _show(ctx: Context, input: KeptInput = KeptInput()) -> Preview:

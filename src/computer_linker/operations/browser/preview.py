@@ -15,7 +15,7 @@ from computer_linker.providers.browser.addresses import file_url, place_of
 from computer_linker.providers.browser.browsers import Browsers
 from computer_linker.providers.browser.page import look, resolve
 from computer_linker.providers.browser.session import Session, text_in
-from computer_linker.providers.refs.store import References
+from computer_linker.providers.refs import References
 from computer_linker.registry import Context
 
 Fits = Callable[[str, Any], None]

@@ -10,16 +10,13 @@ from computer_linker.approvals.request import Preview
 from computer_linker.artifacts.kinds import ProofKind
 from computer_linker.artifacts.store import MAX_BYTES
 from computer_linker.errors import Conflict
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import keep, page_of
 from computer_linker.operations.browser.preview import show_page
 from computer_linker.providers.browser.browsers import Browsers
 from computer_linker.providers.browser.page import allowed
 from computer_linker.providers.browser.session import Session
-from computer_linker.registry import Context, Example, Operation, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, Operation, operation
 
 Action = Literal["start", "stop"]
 _MAX_S = 300.0

@@ -6,15 +6,12 @@ from pydantic import Field
 
 from computer_linker.artifacts.store import MAX_BYTES
 from computer_linker.errors import ExecutionFailed
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts
 from computer_linker.operations.browser.paging import KeptInput, checked_ref, keep, may_keep, page_of
 from computer_linker.operations.screen.reply import as_base64
 from computer_linker.providers.browser.page import look, resolve
-from computer_linker.providers.refs.store import References
-from computer_linker.registry import Context, Example, operation
+from computer_linker.providers.refs import References
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -6,13 +6,11 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.errors import Conflict, NotFound
-from computer_linker.model.base import Model
 from computer_linker.model.effect import Known
-from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
-from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed, page_act
 from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.page import Page, focus, look
-from computer_linker.registry import Context, Example
+from computer_linker.registry import Context, Example, Model
 
 _LISTS = frozenset({"combobox", "listbox"})
 

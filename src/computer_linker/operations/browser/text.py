@@ -4,14 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import checked_ref, page_of
 from computer_linker.providers.browser.page import look, resolve
 from computer_linker.providers.browser.session import text_in
-from computer_linker.providers.refs.store import References
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.providers.refs import References
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class TextOptions(Model):

@@ -9,14 +9,11 @@ from pydantic import Field
 from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
 from computer_linker.errors import Conflict, LimitExceeded
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
 from computer_linker.model.effect import Known
-from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed
-from computer_linker.operations.browser.definition import page_act
+from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed, page_act
 from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.page import focus, look
-from computer_linker.registry import Context, Example
+from computer_linker.registry import Capability, Context, Example, Model
 
 _MAX_BYTES = 50 << 20
 

@@ -6,13 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.browser.paging import page_of
 from computer_linker.providers.browser.page import Page, look
 from computer_linker.providers.browser.session import text_in
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _BETWEEN_MS = "150"
 Words = Annotated[str | None, Field(min_length=1, max_length=500)]

@@ -9,10 +9,7 @@ from pydantic import Field
 from computer_linker.approvals.request import Preview
 from computer_linker.computer.facets.clipboard import Clip, text_clip
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -6,9 +6,6 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from computer_linker.errors import LinkError
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.engine import holds
 from computer_linker.providers.git.run import Git
@@ -18,7 +15,7 @@ from computer_linker.providers.overview import Instruction, Skill, config_files,
 from computer_linker.providers.packages.project import Project, read_project
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.query import Breadth, NameQuery
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _MAX_FILES_COUNTED = 20_000
 _TREE_DEPTH = 3

@@ -1,12 +1,9 @@
 """code.outline: the definitions of one file."""
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.code.search_symbols import SymbolEntry, entry_of, warn_of
 from computer_linker.providers.held import guarded
 from computer_linker.providers.symbols.symbols import Symbols
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class Outline(Model):

@@ -6,15 +6,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.held import guarded, hold_folder
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.symbols.extract import Symbol
 from computer_linker.providers.symbols.languages import BY_NAME
 from computer_linker.providers.symbols.symbols import FoundSymbols, SymbolQuery, Symbols
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class SymbolInput(Model):

@@ -4,13 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of
 from computer_linker.providers.agents.program import clip
 from computer_linker.providers.agents.sessions import DiffSummary, Session, Status, TurnProblem, Workflow
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _PREVIEW = 8_000
 

@@ -4,9 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of, found
 from computer_linker.operations.command.read import ReadOptions
 from computer_linker.operations.command.sessions import EventsRead, events_since
@@ -14,7 +11,7 @@ from computer_linker.providers.agents.program import Event
 from computer_linker.providers.agents.sessions import DiffSummary, Status, TurnProblem, Workflow
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.waiting import WaitEnd
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class SessionOptions(ReadOptions):

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 from pydantic import Field
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.preview import show_turn
 from computer_linker.operations.codex.request import (
     AgentInput,
@@ -17,7 +15,7 @@ from computer_linker.operations.codex.request import (
     outcome_of,
     start_turn,
 )
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, operation
 
 if TYPE_CHECKING:
     from computer_linker.providers.agents.agents import Running

@@ -4,13 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.preview import show_turn
 from computer_linker.operations.codex.request import AgentInput, AgentOptions, start_turn
 from computer_linker.providers.agents.sessions import Status, Workflow
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class StartedAgent(Model):

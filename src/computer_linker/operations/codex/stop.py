@@ -1,13 +1,10 @@
 """codex.stop: end a running session's turn and everything it started."""
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.codex.request import agents_of
-from computer_linker.operations.command.process_preview import show_process
+from computer_linker.operations.command.preview import show_process
 from computer_linker.operations.command.stop import StopOptions
 from computer_linker.providers.agents.sessions import DiffSummary, Status
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class StoppedAgent(Model):

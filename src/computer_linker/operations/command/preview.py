@@ -6,14 +6,17 @@ from typing import Protocol
 
 from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
-from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.errors import Conflict, InvalidRequest, LinkError
+from computer_linker.operations.command.list import ListedProcess
 from computer_linker.policy.command_line import to_argv
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.packages.manifests import Source, with_arguments
 from computer_linker.providers.packages.project import MANIFESTS, read_project
 from computer_linker.providers.processes.named import MOST, has_unread_names, named_in
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation
+from computer_linker.providers.processes.records import Record
 from computer_linker.providers.processes.request import request_of
+from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context
 
 _ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
@@ -123,3 +126,39 @@ def _words(command: str | list[str]) -> tuple[str, ...]:
         return tuple(to_argv(command))
     except InvalidRequest:
         return (command,) if isinstance(command, str) else tuple(command)
+
+
+# The approval preview of an act on a running process: its program and what it printed last, because a handle means
+# nothing.
+
+_MAX_BYTES, _MAX_LINES = 4096, 10
+
+
+async def show_process(ctx: Context, target: str, input: object = None, options: object = None) -> Preview:
+    """The process, or the agent's session. The approval is bound to it while it runs."""
+    from computer_linker.operations.command.sessions import listed_session, session_of
+
+    session = session_of(ctx, target)
+    known: ListedProcess | Record
+    printed: list[str] = []
+    if session is not None:
+        known = listed_session(session)
+    else:
+        managed = ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id)
+        known = managed.record
+        printed = managed.printed(max(0, managed.end - _MAX_BYTES), _MAX_BYTES).decode("utf-8", "replace").splitlines()
+    lines = [
+        f"the process `{known.command_preview}`, {known.status}, started {known.started_at}, held by {known.boundary}"
+    ]
+    lines += ["its last output:", *(f"| {line}" for line in printed[-_MAX_LINES:])] if printed else []
+    return Preview(tuple(lines), {"process": digest_of_parts(target, known.status, known.started_at)})
+
+
+async def show_typed(ctx: Context, target: str, input: object = None, options: object = None) -> Preview:
+    """The process that would be typed into. Refused where it takes no more input."""
+    about = await show_process(ctx, target)
+    try:
+        ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id).check_input()
+    except Conflict as error:
+        return replace(about, obstacle=error)
+    return about

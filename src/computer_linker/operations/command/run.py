@@ -4,16 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_command
 from computer_linker.operations.command.undo import CommandUndo
 from computer_linker.operations.command.view import CommandView, ViewOption, ViewSummary, view_for
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.runner import Limits, Outcome, Runner
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class RunInput(Model):

@@ -5,14 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.operations.command.process_preview import show_typed
+from computer_linker.operations.command.preview import show_typed
 from computer_linker.operations.command.read import USUAL_WAIT_S, WaitOptions
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.providers.processes.waiting import WaitEnd, Waiting
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _KEYS = {
     "enter": b"\r", "return": b"\r", "tab": b"\t", "escape": b"\x1b", "esc": b"\x1b", "backspace": b"\x7f", "space": b" ",

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.capability import Capability
 from computer_linker.operations.command.list import ListedProcess, Status
 from computer_linker.operations.command.read import ProcessOutput, ReadOptions
 from computer_linker.operations.command.stop import StopOptions, StoppedProcess
@@ -13,7 +12,7 @@ from computer_linker.providers.agents.program import Event, lines_of
 from computer_linker.providers.agents.sessions import Session
 from computer_linker.providers.processes.ring import Chunk
 from computer_linker.providers.processes.waiting import WaitEnd, Waiting
-from computer_linker.registry import Context
+from computer_linker.registry import Capability, Context
 
 _STATUS: dict[str, Status] = {
     "running": "running", "completed": "exited", "failed": "exited", "stopped": "stopped", "timed_out": "stopped", "lost": "lost",

@@ -5,16 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from computer_linker.computer.facets.processes import PtySize
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_command
 from computer_linker.operations.command.view import CommandView, ViewOption, view_for
 from computer_linker.providers.processes.managed import Owner
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.table import ProcessTable
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _FIRST_LOOK_S = 0.002
 """Long enough for the launcher to report a program that cannot be executed; every start waits for it."""

@@ -4,13 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.operations.command.process_preview import show_process
+from computer_linker.operations.command.preview import show_process
 from computer_linker.providers.processes.managed import Managed
 from computer_linker.providers.processes.table import ProcessTable
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class StopOptions(Model):

@@ -13,7 +13,6 @@ from pydantic import Field
 from computer_linker.audit.command_line import command_preview
 from computer_linker.computer.facets.processes import Child
 from computer_linker.errors import LinkError
-from computer_linker.model.base import Model
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.own_folders import disk_use
 from computer_linker.providers.sandbox.boundary import Store
@@ -21,7 +20,7 @@ from computer_linker.providers.views.changes import ViewChange
 from computer_linker.providers.views.copying import FolderCopy
 from computer_linker.providers.views.reading import ViewReader, skips_of
 from computer_linker.providers.views.store import NewView, View, Views
-from computer_linker.registry import Context
+from computer_linker.registry import Context, Model
 
 OF_SESSION = "session"
 OF_BATCH = "batch"

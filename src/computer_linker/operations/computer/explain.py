@@ -5,11 +5,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.errors import LinkError
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.policy.engine import FolderAccess, folder_access, judge
-from computer_linker.registry import Context, Example, Operation, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, Operation, operation
 from computer_linker.registry.catalog import Catalog
 
 _SEEN: dict[FolderAccess, str] = {

@@ -7,10 +7,7 @@ from pydantic import Field
 
 from computer_linker.computer.facets.processes import Process
 from computer_linker.errors import PermissionDenied
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _MOST = 5000
 

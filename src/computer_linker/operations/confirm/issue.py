@@ -9,11 +9,9 @@ from pydantic import Field, model_validator
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Preview
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.policy.engine import judge, refuse
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Effect, Example, Model, operation
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.operation import Operation
 

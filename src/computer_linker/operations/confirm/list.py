@@ -5,9 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.approvals.approvals import Approvals
-from computer_linker.model.base import Model
-from computer_linker.model.effect import Effect
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Context, Effect, Example, Model, operation
 
 
 class PendingConfirmation(Model):

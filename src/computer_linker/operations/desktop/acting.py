@@ -1,6 +1,6 @@
 """What every act shares: its options, its reply, and how it is run, observed and read back."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -9,14 +9,15 @@ from pydantic import Field
 from computer_linker.errors import Conflict, InvalidRequest
 from computer_linker.model.base import Model, Older
 from computer_linker.model.effect import Known
-from computer_linker.providers.frames import Frames
-from computer_linker.providers.refs.store import References
+from computer_linker.providers.refs import References
+from computer_linker.providers.shots import Frames
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.executions import Executions
+from computer_linker.providers.ui.pointing import area_of
 from computer_linker.providers.ui.presses import Presses
 from computer_linker.providers.ui.restless import Restless
 from computer_linker.providers.ui.route import Route, follow
-from computer_linker.providers.ui.witness import Witness, witness
+from computer_linker.providers.ui.witness import Witness, evidence_of, witness
 from computer_linker.registry import Context
 
 ExecutionId = Annotated[
@@ -147,4 +148,32 @@ async def by_aim(
         method = await do(aiming, aim, watch)
         await read_back(ctx, watch, options)
         return acted(ctx, name, method, aim)
+    raise AssertionError("an ended execution raises")
+
+
+# Sending keys: what desktop.press and desktop.hotkey share.
+
+
+async def strike(
+    ctx: Context, keys: Sequence[str], count: int, target: str | AimAt | None, input: ActInput, options: ActOptions
+) -> Acted:
+    """Press keys at the focus, or in an element after focusing it, and read back the effect."""
+    at = aim_at(target, input.target, needed=False)
+    aiming = aiming_of(ctx)
+    async with act(ctx, options) as (name, watch):
+        aim = await aiming.focused() if at is None else await aiming.take(at)
+        if at is None:
+            await check_keyboard(ctx, aim, input.route)
+        if at is not None and aim is not None:
+            if aim.element is None:
+                raise Conflict("Keys go to an element or to the focus, not to a point. Click the point first.")
+            await aiming.give_focus(aim)
+        await watch.begin(
+            None, None if aim is None else aim.app_id, None if aim is None else await area_of(aiming, aim)
+        )
+        if options.verify and aim is not None and aim.element is not None:
+            watch.evidence = await evidence_of(ctx.computer.accessibility, aim.element, keys)
+        await ctx.computer.keyboard.press(keys, count=count)
+        await read_back(ctx, watch, options)
+        return acted(ctx, name, "keys", aim)
     raise AssertionError("an ended execution raises")

@@ -4,10 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, Literal
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.preview import show_act, show_window
-from computer_linker.registry import Example, Operation, operation
+from computer_linker.registry import Capability, Effect, Example, Operation, operation
 
 Define = Callable[[Callable[..., Awaitable[Any]]], Operation]
 _act = partial(

@@ -4,14 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.providers.refs.store import References
+from computer_linker.providers.refs import References
 from computer_linker.providers.ui.outline import Node
 from computer_linker.providers.ui.route import Route
 from computer_linker.providers.ui.view import Selector, read_view, select
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class FindInput(Model):

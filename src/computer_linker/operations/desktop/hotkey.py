@@ -4,9 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions
+from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, strike
 from computer_linker.operations.desktop.definition import desktop_act
-from computer_linker.operations.desktop.keys import strike
 from computer_linker.providers.ui.aim import AimAt
 from computer_linker.providers.ui.chords import MAX_KEYS, chord
 from computer_linker.registry import Context, Example

@@ -6,15 +6,12 @@ from pydantic import AliasChoices, Field
 
 from computer_linker.computer.facets.accessibility import Limit
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.operations.ui.tree import TreeOptions, view_of
 from computer_linker.providers.ui.outline import Node
 from computer_linker.providers.ui.route import Route, WindowRoute, follow
 from computer_linker.providers.ui.view import View
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _DEEPEST = 8
 _MOST = 2_000

@@ -10,7 +10,7 @@ from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import LinkError
 from computer_linker.model.geometry import Rect
 from computer_linker.operations.desktop.acting import ActInput, aim_at, aiming_of
-from computer_linker.providers.images.encode import Fit, encode
+from computer_linker.providers.images import Fit, encode
 from computer_linker.providers.shots import cut, shoot
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.shown import SeenElement, seen_at, seen_at_focus, window_digest

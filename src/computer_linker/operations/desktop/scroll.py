@@ -5,13 +5,12 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from computer_linker.computer.facets.pointer import Modifier
-from computer_linker.model.base import Model
 from computer_linker.operations.desktop.acting import Acted, ActInput, ActOptions, by_aim
 from computer_linker.operations.desktop.definition import desktop_act
 from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.pointing import scroll
 from computer_linker.providers.ui.witness import Witness
-from computer_linker.registry import Context, Example
+from computer_linker.registry import Context, Example, Model
 
 Notches = Annotated[int, Field(ge=-100, le=100)]
 

@@ -5,15 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.desktop.acting import ExecutionId, execution
-from computer_linker.providers.refs.store import References
+from computer_linker.providers.refs import References
 from computer_linker.providers.ui.outline import Node
 from computer_linker.providers.ui.route import Route
 from computer_linker.providers.ui.waiting import Condition, Waiting
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 _MAX_ELEMENTS = 10
 

@@ -9,10 +9,9 @@ from pydantic import Field
 
 from computer_linker.computer.facets.files import Change, Content
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.streaming import streamed
-from computer_linker.registry import Context
+from computer_linker.registry import Context, Model
 
 _SLICE = 1 << 20
 """Characters encoded at a time; a multiple of four, so that base64 can be split there."""

@@ -12,12 +12,10 @@ from computer_linker.changes.preview import obstacle
 from computer_linker.computer.facets.files import Copy, Write
 from computer_linker.computer.remote.flow import Flow
 from computer_linker.errors import Aborted, InvalidRequest, LinkError
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, error_in
 from computer_linker.operations.file.move import Moved, MoveInput, MoveOptions
 from computer_linker.operations.file.streaming import send_file, stream_progress
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, operation
 
 _OtherScope = Annotated[str | None, Field(min_length=3, max_length=200, pattern=r"^[^/]+/[^/]+$")]
 

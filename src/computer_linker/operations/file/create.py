@@ -5,11 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.computer.facets.files import Write
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.file.changing import ContentInput, Written, file_path, given_content, write_content
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class CreateOptions(Model):

@@ -4,13 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.held import guarded, hold_folder
 from computer_linker.providers.search.engine import ENGINE, Search
 from computer_linker.providers.search.query import Breadth, NameQuery, check_glob, from_cursor, shown, to_cursor
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _MOST = 10_000
 

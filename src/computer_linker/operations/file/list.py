@@ -7,10 +7,7 @@ from pydantic import Field
 
 from computer_linker.computer.facets.files import ListedEntry
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _MAX_RESULTS = 20_000
 

@@ -10,14 +10,12 @@ from pydantic import Field
 from computer_linker.computer.facets.files import Change, Mark, Remove, Write
 from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, LimitExceeded, NotFound
 from computer_linker.model.base import Model, Older
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import Sha256
 from computer_linker.policy.engine import holds
 from computer_linker.providers.patching.apply import apply_edit, apply_hunks, as_bytes, as_text, given_text
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, operation, shapes
 
 _MAX_FILE = 20_000_000
 _MAX_TOTAL = 100_000_000

@@ -9,12 +9,9 @@ from computer_linker.artifacts.kinds import HEAD, media_type
 from computer_linker.computer.facets.files import Piece, Window
 from computer_linker.computer.facets.lines import MAX_REPLY, fit_bytes, fit_text, whole_characters
 from computer_linker.errors import InvalidRequest, LimitExceeded
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.streaming import send_file
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 MAX_BYTES = 8_000_000
 _MAX_IMAGE = 5_000_000

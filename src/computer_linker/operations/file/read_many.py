@@ -6,12 +6,9 @@ from pydantic import Field
 
 from computer_linker.computer.facets.lines import MAX_REPLY, wire_size
 from computer_linker.errors import LinkError
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import failure_of
 from computer_linker.operations.file.read import MAX_BYTES, Encoding, ReadOptions, read_text, window_of
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class ReadManyInput(Model):

@@ -6,9 +6,6 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.held import Held, guarded, hold
 from computer_linker.providers.search.engine import ENGINE, Search
 from computer_linker.providers.search.query import (
@@ -21,7 +18,7 @@ from computer_linker.providers.search.query import (
     to_cursor,
 )
 from computer_linker.providers.search.visible import shared
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _MOST = 1000
 

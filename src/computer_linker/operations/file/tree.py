@@ -7,11 +7,8 @@ from pydantic import Field
 
 from computer_linker.computer.facets.files import TreeEntry
 from computer_linker.computer.facets.lines import MAX_REPLY
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.search.query import digest_of, from_cursor, to_cursor
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _MAX_DEPTH = 64
 _MAX_ENTRIES = 120_000

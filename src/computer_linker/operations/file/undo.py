@@ -6,12 +6,9 @@ from pydantic import Field
 
 from computer_linker.computer.facets.files import Change, MakeFolder, Move, Remove
 from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, PathOutOfScope
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name, rules_of
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 from computer_linker.undo.journal import LAST, Record, UndoJournal
 from computer_linker.undo.steps import changes_of
 

@@ -5,9 +5,6 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.computer.facets.files import Write
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.file.changing import (
     ContentInput,
     Sha256,
@@ -16,7 +13,7 @@ from computer_linker.operations.file.changing import (
     given_content,
     write_content,
 )
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class WriteOptions(Model):

@@ -12,9 +12,6 @@ from computer_linker.errors import (
     ProviderUnavailable,
     wire_codes,
 )
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.git.preview import show_staged
@@ -22,7 +19,7 @@ from computer_linker.providers.git.commits import Committed, Hooks, commit, draf
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
 from computer_linker.providers.sandbox.sandbox import Sandbox
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class CommitInput(Model):

@@ -1,15 +1,54 @@
 """The approval preview of a change to a repository: what is staged, or what would be."""
 
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import Field
+
 from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
 from computer_linker.errors import AlreadyExists, LinkError, NotFound
-from computer_linker.operations.git.staging import PathsInput, WorktreeInput
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.git.commits import head
 from computer_linker.providers.git.run import Git, GitRun
-from computer_linker.providers.git.staging import staged_blobs, unstaged_names
+from computer_linker.providers.git.staging import Staged, staged_blobs, unstaged_names
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context
+from computer_linker.registry import Context, Model
+
+# What git.stage and git.unstage share: plain paths as input, and the read-back of the index.
+
+
+class PathsInput(Model):
+    paths: Annotated[
+        list[str], Field(min_length=1, max_length=1000, description="Files or folders; plain names, no patterns.")
+    ]
+
+
+class WorktreeInput(Model):
+    path: Annotated[str, Field(min_length=1, description="Where to make it; must not exist.")]
+    branch: Annotated[
+        str, Field(min_length=1, max_length=200, description="Checked out there; made from the head if new.")
+    ]
+
+
+async def change_index(
+    ctx: Context, target: str, input: PathsInput, change: Callable[[GitRun, list[tuple[str, ...]]], Staged]
+) -> list[str]:
+    """Stage or unstage the paths; returns the files this was done with."""
+    paths = [ctx.path(path) for path in input.paths]
+
+    def work(run: GitRun) -> Staged:
+        return change(run, [run.repository.from_top(path) for path in paths])
+
+    found = await ctx.use(Git).within(guarded(ctx.path(target), ctx.services.home), work)
+    if found.hidden:
+        ctx.warn(f"{found.hidden} files that this scope does not show were left out.")
+    if found.nested:
+        ctx.warn(f"{found.nested} folders that are repositories of their own were left out.")
+    ctx.effect = ("confirmed" if found.is_confirmed else "partial") if found.paths else "suspected_noop"
+    ctx.note(files=len(found.paths))
+    return found.paths
+
 
 _SHOWN = 60
 _MOST = 500

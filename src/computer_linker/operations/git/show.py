@@ -5,15 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.errors import NotFound
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.git.diff import DiffFile, listed
 from computer_linker.providers.git.diff import Diff, diff
 from computer_linker.providers.git.log import EMPTY_TREES, Commit, commit_hash, message, one
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class ShowInput(Model):

@@ -5,14 +5,11 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.git.diff import diff
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.git.status import Status, status
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _MAX_DIFF = 200_000
 

@@ -4,13 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.operations.git.preview import show_unstaging
-from computer_linker.operations.git.staging import PathsInput, change_index
+from computer_linker.operations.git.preview import PathsInput, change_index, show_unstaging
 from computer_linker.providers.git.staging import unstage
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class UnstagedPaths(Model):

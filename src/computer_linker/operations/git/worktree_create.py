@@ -1,15 +1,11 @@
 """git.worktree_create: a second work tree of a repository."""
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.operations.git.preview import show_worktree
-from computer_linker.operations.git.staging import WorktreeInput
+from computer_linker.operations.git.preview import WorktreeInput, show_worktree
 from computer_linker.operations.git.worktree_list import WorktreeEntry
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.git.worktrees import Worktree, create, worktrees
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class WorktreeCreated(Model):

@@ -2,13 +2,10 @@
 
 from typing_extensions import TypedDict
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.git.run import Git
 from computer_linker.providers.git.worktrees import worktrees
 from computer_linker.providers.held import guarded
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class WorktreeEntry(TypedDict):

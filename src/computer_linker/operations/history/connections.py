@@ -4,11 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.history import HistoryGroup
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, operation, shapes
 
 
 class Connections(HistoryPage):

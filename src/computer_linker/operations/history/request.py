@@ -5,11 +5,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.audit.store import AuditStore
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
 from computer_linker.model.history import HistoryEvent
 from computer_linker.policy.engine import holds
-from computer_linker.registry import Context
+from computer_linker.registry import Capability, Context, Model
 
 
 class HistoryInput(Model):

@@ -1,10 +1,8 @@
 """history.summary: the operations of this scope in numbers."""
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.history import HistorySummary
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, operation
 
 
 class Summary(HistoryPage):

@@ -1,9 +1,7 @@
 """history.timeline: the operations of this scope in the order they came."""
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.history.request import HistoryInput, HistoryOptions, HistoryPage, ask
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, operation, shapes
 
 
 class Timeline(HistoryPage):

@@ -6,10 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.computer.facets.notifications import Notification
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class NotificationOptions(Model):

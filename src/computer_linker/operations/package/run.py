@@ -4,9 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.run import CommandOutcome, RunOptions, run_prepared
 from computer_linker.operations.command.view import view_for
@@ -14,7 +11,7 @@ from computer_linker.providers.packages.manifests import with_arguments
 from computer_linker.providers.packages.project import read_project
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 RUN_SCRIPTS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN})
 

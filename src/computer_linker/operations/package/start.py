@@ -1,14 +1,12 @@
 """package.start: start one of a project's scripts and let it run."""
 
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.command.preview import show_script
 from computer_linker.operations.command.start import StartedProcess, StartOptions, start_prepared
 from computer_linker.operations.command.view import view_for
 from computer_linker.operations.package.run import RUN_SCRIPTS, ScriptInput, script_line
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.request import request_of
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, operation
 
 
 @operation(

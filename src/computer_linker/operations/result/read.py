@@ -5,11 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
-from computer_linker.model.base import Model
-from computer_linker.model.effect import Effect
 from computer_linker.policy.engine import missing_capabilities
 from computer_linker.providers.kept_results import KeptResults
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Context, Effect, Example, Model, operation, shapes
 from computer_linker.registry.catalog import Catalog
 
 

@@ -1,11 +1,9 @@
 """screen.capture: a picture of one display."""
 
 from computer_linker.errors import PermissionDenied
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.screen.reply import Capture, CaptureOptions, CaptureSource, reply_with
 from computer_linker.providers.shots import find_display, shoot
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, operation
 
 
 @operation(

@@ -5,12 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from computer_linker.computer.base import Computer
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.geometry import Display, Rect, Window
 from computer_linker.providers.shots import is_excluded
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class Permission(Model):

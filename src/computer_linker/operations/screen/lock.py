@@ -1,9 +1,6 @@
 """screen.lock: lock the session, so that only the person can go on."""
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class Locked(Model):

@@ -5,15 +5,11 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.errors import NotFound, PermissionDenied
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.geometry import ImageMap, Rect
-from computer_linker.providers.frames import Frame, Frames
-from computer_linker.providers.ocr.engines import Ocr, why_no_ocr
-from computer_linker.providers.shots import Shot, cut, find_display, shoot
+from computer_linker.providers.ocr import Ocr, why_no_ocr
+from computer_linker.providers.shots import Frame, Frames, Shot, cut, find_display, shoot
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class OcrOptions(Model):

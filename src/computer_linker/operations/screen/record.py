@@ -8,14 +8,11 @@ from pydantic import Field
 from computer_linker.approvals.request import Preview
 from computer_linker.artifacts.store import Owner
 from computer_linker.errors import ConfigInvalid, Conflict, NotFound, PermissionDenied
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.artifact.answer import ArtifactFacts, facts
 from computer_linker.policy.engine import holds
 from computer_linker.providers.recording.recorder import Order, Recording, Recordings
 from computer_linker.providers.shots import find_display
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 Action = Literal["start", "stop"]
 

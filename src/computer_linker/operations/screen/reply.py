@@ -10,16 +10,11 @@ from pydantic import Field
 
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import PermissionDenied
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call
 from computer_linker.model.geometry import ImageMap, Rect, Window
-from computer_linker.providers.frames import Frames
-from computer_linker.providers.images.encode import Encoded, Fit, ImageFormat, encode
-from computer_linker.providers.marks import MAX_MARKS, Mark, Marked, choose, draw
-from computer_linker.providers.shots import Captures, Shot, cut, is_excluded, shoot
-from computer_linker.registry import Context, Example, Operation, operation
+from computer_linker.providers.images import MAX_MARKS, Encoded, Fit, ImageFormat, Mark, Marked, choose, draw, encode
+from computer_linker.providers.shots import Captures, Frames, Shot, cut, is_excluded, shoot
+from computer_linker.registry import Capability, Context, Effect, Example, Model, Operation, operation
 
 FILE_LIMIT = 50_000_000
 _MAX_APPS = 6

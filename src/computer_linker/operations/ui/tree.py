@@ -8,15 +8,12 @@ from pydantic import AliasChoices, Field
 
 from computer_linker.computer.facets.accessibility import Limit, TreeLimits
 from computer_linker.errors import InvalidRequest, StaleReference
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.ids import new_handle
-from computer_linker.providers.refs.store import References
+from computer_linker.providers.refs import References
 from computer_linker.providers.ui.outline import Node
 from computer_linker.providers.ui.route import Route
 from computer_linker.providers.ui.view import View, read_view
-from computer_linker.registry import Context, Example, operation, shapes
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 MAX_CURSORS = 32
 

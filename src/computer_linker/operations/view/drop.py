@@ -6,15 +6,12 @@ from anyio.to_thread import run_sync
 from pydantic import Field
 
 from computer_linker.approvals.request import Preview
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.operations.view.evidence import EvidenceOption, keep_evidence, refuse_without_right
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.views.reading import ViewReader
 from computer_linker.providers.views.store import Views
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class DropOptions(Model):

@@ -8,10 +8,9 @@ from pydantic import Field
 from computer_linker.artifacts.broker import ArtifactBroker
 from computer_linker.artifacts.store import Owner
 from computer_linker.errors import PermissionDenied
-from computer_linker.model.capability import Capability
 from computer_linker.policy.engine import holds
 from computer_linker.providers.views.store import View
-from computer_linker.registry import Context
+from computer_linker.registry import Capability, Context
 
 EvidenceOption = Annotated[
     bool, Field(description="Keep the list of changes with its diff as an artifact, for the proof page.")

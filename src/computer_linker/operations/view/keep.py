@@ -12,9 +12,6 @@ from pydantic import Field
 from computer_linker.approvals.request import Preview
 from computer_linker.computer.facets.files import Change
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, NotFound
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.view.evidence import EvidenceOption, keep_evidence, refuse_without_right
 from computer_linker.operations.view.show import NeverKept
@@ -25,7 +22,7 @@ from computer_linker.providers.views.keeping import Keeping, discard, never_kept
 from computer_linker.providers.views.merging import MergedText
 from computer_linker.providers.views.reading import ViewReader, path_of
 from computer_linker.providers.views.store import View, Views
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 from computer_linker.undo.journal import UndoJournal
 
 Found = list[tuple[RootedPath, ViewChange]]

@@ -5,11 +5,8 @@ from typing import Annotated
 from anyio.to_thread import run_sync
 from pydantic import Field
 
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.providers.views.store import Views
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class ViewFacts(Model):

@@ -7,9 +7,6 @@ from anyio.to_thread import run_sync
 from pydantic import Field
 
 from computer_linker.audit.store import AuditStore
-from computer_linker.model.base import Model
-from computer_linker.model.capability import Capability
-from computer_linker.model.effect import Effect
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.times import shown_ns
 from computer_linker.providers.views.changes import Action, Kind, ViewChange
@@ -17,7 +14,7 @@ from computer_linker.providers.views.hosts import hosts_of
 from computer_linker.providers.views.keeping import never_kept
 from computer_linker.providers.views.reading import Detail, TextDifference, ViewReader, path_of
 from computer_linker.providers.views.store import Views
-from computer_linker.registry import Context, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 
 
 class ShowOptions(Model):

@@ -4,10 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
 from computer_linker.operations.desktop.definition import window_act
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example
+from computer_linker.registry import Context, Example, Model
 
 
 class ClosedWindow(Model):

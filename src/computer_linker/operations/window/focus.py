@@ -1,10 +1,9 @@
 """window.focus: bring a window to the front."""
 
-from computer_linker.model.base import Model
 from computer_linker.model.geometry import Window
 from computer_linker.operations.desktop.definition import window_act
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example
+from computer_linker.registry import Context, Example, Model
 
 
 class FocusedWindow(Model):

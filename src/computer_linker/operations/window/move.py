@@ -4,11 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.model.base import Model
 from computer_linker.model.geometry import Rect, Whole, Window
 from computer_linker.operations.desktop.definition import window_act
 from computer_linker.providers.window_choice import window_by_id
-from computer_linker.registry import Context, Example
+from computer_linker.registry import Context, Example, Model
 
 Size = Annotated[int, Field(ge=1, le=32_767)]
 

@@ -1,12 +1,11 @@
 """approvals.close: end an approval page that a browser has open."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.errors import NotFound
-from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, owner_operation
 
 
 class CloseInput(Model):
@@ -21,15 +20,11 @@ class Closed(Model):
     closed: Annotated[int, Field(description="How many opened pages were ended.")]
 
 
-def _text(result: Closed) -> Iterator[Shown]:
-    yield f"Closed {result.closed} page{'' if result.closed == 1 else 's'}."
-
-
 @owner_operation(
     "approvals.close",
     effect=Effect.CHANGE,
     where="service",
-    text=_text,
+    text=lambda result: [f"Closed {result.closed} page{'' if result.closed == 1 else 's'}."],
     examples=[Example("No page answers for you any more.", {})],
 )
 async def approvals_close(ctx: Context, input: CloseInput = CloseInput()) -> Closed:

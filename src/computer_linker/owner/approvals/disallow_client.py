@@ -1,26 +1,20 @@
 """approvals.disallow_client: a client's own dialog can no longer approve."""
 
-from collections.abc import Iterator
-
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.errors import NotFound
 from computer_linker.owner.approvals.allow_client import ClientInput
-from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
 
 
 class ClientDisallowed(Model):
     name: str
 
 
-def _text(result: ClientDisallowed) -> Iterator[Shown]:
-    yield f"The dialog of {result.name} can only refuse from now on."
-
-
 @owner_operation(
     "approvals.disallow_client",
     effect=Effect.CHANGE,
     where="service",
-    text=_text,
+    text=lambda result: [f"The dialog of {result.name} can only refuse from now on."],
     examples=[Example("Trust it no longer.", {"input": {"name": "claude-code"}}, runs=False)],
 )
 async def approvals_disallow_client(ctx: Context, input: ClientInput) -> ClientDisallowed:

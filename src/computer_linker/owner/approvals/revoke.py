@@ -1,13 +1,12 @@
 """approvals.revoke: take back a yes that stands."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.errors import NotFound
-from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, owner_operation
 
 
 class RevokeInput(Model):
@@ -20,15 +19,11 @@ class Revoked(Model):
     revoked: Annotated[int, Field(description="How many standing approvals were taken back.")]
 
 
-def _text(result: Revoked) -> Iterator[Shown]:
-    yield f"Took back {result.revoked}."
-
-
 @owner_operation(
     "approvals.revoke",
     effect=Effect.CHANGE,
     where="service",
-    text=_text,
+    text=lambda result: [f"Took back {result.revoked}."],
     examples=[Example("Ask again from now on.", {})],
 )
 async def approvals_revoke(ctx: Context, input: RevokeInput = RevokeInput()) -> Revoked:

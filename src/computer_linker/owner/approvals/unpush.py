@@ -1,13 +1,12 @@
 """approvals.unpush: no longer announce requests at an address."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.errors import NotFound
-from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, owner_operation
 
 
 class UnpushInput(Model):
@@ -18,15 +17,11 @@ class Unpushed(Model):
     id: str
 
 
-def _text(result: Unpushed) -> Iterator[Shown]:
-    yield f"Nothing more is sent to {result.id}; its links open nothing."
-
-
 @owner_operation(
     "approvals.unpush",
     effect=Effect.CHANGE,
     where="service",
-    text=_text,
+    text=lambda result: [f"Nothing more is sent to {result.id}; its links open nothing."],
     examples=[Example("End it.", {"input": {"push": "push_0123456789abcdef01234567"}}, runs=False)],
 )
 async def approvals_unpush(ctx: Context, input: UnpushInput) -> Unpushed:

@@ -1,6 +1,5 @@
 """history.prune: remove old events."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Annotated
 
@@ -8,7 +7,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
 
 
 class PruneInput(Model):
@@ -20,14 +19,10 @@ class Pruned(Model):
     removed: Annotated[int, Field(description="How many records.")]
 
 
-def _text(result: Pruned) -> Iterator[Shown]:
-    yield f"{result.removed} records removed."
-
-
 @owner_operation(
     "history.prune",
     effect=Effect.CHANGE,
-    text=_text,
+    text=lambda result: [f"{result.removed} records removed."],
     deadline_s=None,
     examples=[Example("Keep three months.", {"input": {"olderThan": "90d"}})],
 )

@@ -1,6 +1,5 @@
 """process.stop: end a process or an agent's turn that a client started."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -9,7 +8,7 @@ from computer_linker.operations.command.sessions import stop_session
 from computer_linker.operations.command.stop import StopOptions, StoppedProcess, stop_process
 from computer_linker.owner.process.found import beginning
 from computer_linker.providers.agents.sessions import Session
-from computer_linker.registry.owner import Context, Effect, Example, Positional, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Positional, owner_operation
 
 
 class StopInput(StopOptions):
@@ -20,15 +19,11 @@ class Stopped(StoppedProcess):
     process_id: str
 
 
-def _text(result: Stopped) -> Iterator[Shown]:
-    yield f"{result.process_id} {result.status}, exit code {result.exit_code}"
-
-
 @owner_operation(
     "process.stop",
     effect=Effect.CHANGE,
     where="service",
-    text=_text,
+    text=lambda result: [f"{result.process_id} {result.status}, exit code {result.exit_code}"],
     deadline_s=None,
     examples=[Example("Stop it.", {"input": {"process": "proc_01"}}, runs=False)],
 )

@@ -1,13 +1,12 @@
 """proof.capture: a picture of the desktop, kept as evidence."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from computer_linker.model.envelope import Call
 from computer_linker.operations.artifact.answer import KeptArtifact
-from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, ScopeId, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, ScopeId, owner_operation
 from computer_linker.service.run_for_owner import only_scope, run_for_owner
 
 
@@ -22,15 +21,11 @@ class CaptureInput(Model):
     title: Annotated[str | None, Field(description="What to call it.")] = None
 
 
-def _text(result: KeptArtifact) -> Iterator[Shown]:
-    yield f"{result.artifact.id}  {result.artifact.kind}  {result.artifact.size} bytes"
-
-
 @owner_operation(
     "proof.capture",
     effect=Effect.CHANGE,
     where="service",
-    text=_text,
+    text=lambda result: [f"{result.artifact.id}  {result.artifact.kind}  {result.artifact.size} bytes"],
     examples=[Example("Keep a picture of the primary display.", {}, runs=False)],
 )
 async def proof_capture(ctx: Context, input: CaptureInput = CaptureInput()) -> KeptArtifact:

@@ -14,7 +14,7 @@ from computer_linker.registry.owner import (
     Model,
     Note,
     Positional,
-    ScopeId,
+    ScopeArgument,
     Shown,
     owner_operation,
 )
@@ -23,7 +23,7 @@ from computer_linker.service.scopes import known_scope, scope_in
 
 
 class CommandInput(Model):
-    scope: Annotated[str, Field(description="The scope's id."), Positional(), ScopeId()]
+    scope: ScopeArgument
     command: Annotated[
         str,
         Field(

@@ -14,7 +14,7 @@ from computer_linker.registry.owner import (
     Model,
     Note,
     Positional,
-    ScopeId,
+    ScopeArgument,
     Shown,
     owner_operation,
 )
@@ -25,7 +25,7 @@ Network = bool | list[str]
 
 
 class HostInput(Model):
-    scope: Annotated[str, Field(description="The scope's id."), Positional(), ScopeId()]
+    scope: ScopeArgument
     host: Annotated[
         str,
         Field(

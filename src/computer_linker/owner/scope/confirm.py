@@ -5,22 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.registry.owner import (
-    Context,
-    Effect,
-    Example,
-    Model,
-    Note,
-    Positional,
-    ScopeId,
-    Shown,
-    owner_operation,
-)
+from computer_linker.registry.owner import Context, Effect, Example, Model, Note, ScopeArgument, Shown, owner_operation
 from computer_linker.service.scopes import pin_roots
 
 
 class ConfirmInput(Model):
-    scope: Annotated[str, Field(description="The scope's id."), Positional(), ScopeId()]
+    scope: ScopeArgument
 
 
 class Confirmed(Model):

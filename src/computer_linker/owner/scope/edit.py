@@ -18,8 +18,7 @@ from computer_linker.registry.owner import (
     Model,
     Named,
     Note,
-    Positional,
-    ScopeId,
+    ScopeArgument,
     Shown,
     owner_operation,
 )
@@ -34,7 +33,7 @@ _NO_COMMANDS = (
 
 
 class EditInput(Model):
-    scope: Annotated[str, Field(description="The scope's id."), Positional(), ScopeId()]
+    scope: ScopeArgument
     allow: Annotated[
         list[str], Field(description="A capability to give, such as fs:write."), Named(metavar="CAPABILITY")
     ] = []

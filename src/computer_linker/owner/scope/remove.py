@@ -1,42 +1,25 @@
 """scope.remove: clients can no longer use it."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
-
-from computer_linker.registry.owner import (
-    Context,
-    Effect,
-    Example,
-    Model,
-    Note,
-    Positional,
-    ScopeId,
-    Shown,
-    owner_operation,
-)
+from computer_linker.registry.owner import Context, Effect, Example, Model, Note, ScopeArgument, owner_operation
 from computer_linker.service.changing_config import change_config
 from computer_linker.service.scopes import scope_in
 
 
 class RemoveInput(Model):
-    scope: Annotated[str, Field(description="The scope's id."), Positional(), ScopeId()]
+    scope: ScopeArgument
 
 
 class Removed(Model):
     id: str
 
 
-def _text(result: Removed) -> Iterator[Shown]:
-    yield Note(f"Removed scope {result.id}. Its files are as they were.")
-
-
 @owner_operation(
     "scope.remove",
     effect=Effect.CHANGE,
     needs_setup=True,
-    text=_text,
+    text=lambda result: [Note(f"Removed scope {result.id}. Its files are as they were.")],
     examples=[Example("Remove it.", {"input": {"scope": "app"}})],
 )
 async def scope_remove(ctx: Context, input: RemoveInput) -> Removed:

@@ -7,22 +7,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.model.scope import Scope
-from computer_linker.registry.owner import (
-    Context,
-    Effect,
-    Example,
-    Model,
-    Positional,
-    ScopeId,
-    Shown,
-    Table,
-    owner_operation,
-)
+from computer_linker.registry.owner import Context, Effect, Example, Model, ScopeArgument, Shown, Table, owner_operation
 from computer_linker.service.scopes import known_scope, warn_of_refusal
 
 
 class ShowInput(Model):
-    scope: Annotated[str, Field(description="The scope's id."), Positional(), ScopeId()]
+    scope: ScopeArgument
 
 
 class ShownScope(Model):

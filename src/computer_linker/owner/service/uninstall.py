@@ -1,17 +1,11 @@
 """service.uninstall: stop the service and remove it from the system's service manager."""
 
-from collections.abc import Iterator
-
 from anyio import to_thread
 
 from computer_linker.errors import ExecutionFailed
-from computer_linker.registry.owner import Context, Effect, Example, Note, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Note, owner_operation
 from computer_linker.service.install.keep import Uninstalled, this_manager, uninstall
 from computer_linker.service.install.plan import ServiceManagerFailed
-
-
-def _text(result: Uninstalled) -> Iterator[Shown]:
-    yield Note(f"Removed {result.file}." if result.removed else "No service was installed.")
 
 
 @owner_operation(
@@ -20,7 +14,7 @@ def _text(result: Uninstalled) -> Iterator[Shown]:
     where="terminal",
     needs_setup=True,
     deadline_s=None,
-    text=_text,
+    text=lambda result: [Note(f"Removed {result.file}." if result.removed else "No service was installed.")],
     examples=[Example("Remove it.", {}, runs=False)],
 )
 async def service_uninstall(ctx: Context) -> Uninstalled:

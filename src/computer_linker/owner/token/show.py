@@ -1,22 +1,21 @@
 """token.show: the owner's token."""
 
-from collections.abc import Iterator
-
 from computer_linker.auth.owner_token import is_digest
 from computer_linker.config.load import load
 from computer_linker.errors import NotFound
-from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, owner_operation
+from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
 
 
 class OwnerToken(Model):
     owner_token: str
 
 
-def _text(result: OwnerToken) -> Iterator[Shown]:
-    yield result.owner_token
-
-
-@owner_operation("token.show", effect=Effect.OBSERVE, text=_text, examples=[Example("Print the token.", {})])
+@owner_operation(
+    "token.show",
+    effect=Effect.OBSERVE,
+    text=lambda result: [result.owner_token],
+    examples=[Example("Print the token.", {})],
+)
 async def token_show(ctx: Context) -> OwnerToken:
     """Print the token. It gives the use of every scope over HTTP."""
     kept = load(ctx.services.home).owner_token

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import find_program
 from computer_linker.providers.backends import known
 from computer_linker.providers.backends.definition import KINDS, Backend, ExternalBackend, Find
 from computer_linker.providers.backends.known.ghost_os import process_health, setup_state

@@ -17,7 +17,7 @@ from computer_linker.errors import LimitExceeded, NotFound, ProcessNotFound, Pro
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
-from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import find_program
 from computer_linker.providers.browser.session import INSTALL, Command, Session
 from computer_linker.providers.processes.confinement import OwnPlace, ProgramAccess
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared

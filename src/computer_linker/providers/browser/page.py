@@ -11,8 +11,7 @@ from computer_linker.errors import Conflict, PermissionDenied, StaleReference
 from computer_linker.model.scope import Scope
 from computer_linker.providers.browser.addresses import BLANK, is_inside, shown
 from computer_linker.providers.browser.session import Session, text_in
-from computer_linker.providers.refs.likeness import ENOUGH, likeness
-from computer_linker.providers.refs.store import Reference, References, difference
+from computer_linker.providers.refs import ENOUGH, Reference, References, difference, likeness
 
 _MAX_TEXT = 1_000_000
 _MAX_NAME = 2000

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from computer_linker.errors import InvalidRequest, NotFound
-from computer_linker.providers.git.heads import history_key
+from computer_linker.providers.git.repository import history_key
 from computer_linker.providers.git.run import GitRun
 
 _FORMAT = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%aI%x00%s"

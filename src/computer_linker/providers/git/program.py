@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from computer_linker.errors import ProviderUnavailable
-from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import find_program
 
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",

@@ -20,9 +20,8 @@ from computer_linker.errors import (
 )
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.child import ProcessGroup, Spec, in_process_group
-from computer_linker.providers.git.heads import Memory
 from computer_linker.providers.git.program import environment, needed_program, program_places
-from computer_linker.providers.git.repository import Repository, repository_of
+from computer_linker.providers.git.repository import Memory, Repository, repository_of
 from computer_linker.providers.held import held
 from computer_linker.services import Services
 

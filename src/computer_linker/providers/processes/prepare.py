@@ -20,8 +20,7 @@ from computer_linker.policy.commands import (
     judge_program,
 )
 from computer_linker.policy.engine import FolderAccess, ProcessRights, folder_access
-from computer_linker.policy.programs import find_program
-from computer_linker.policy.writers import writers_of
+from computer_linker.policy.writers import find_program, writers_of
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.confinement import (
     ProgramAccess,

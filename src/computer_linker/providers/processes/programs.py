@@ -8,8 +8,7 @@ from pathlib import Path
 from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
 from computer_linker.policy.commands import Program
 from computer_linker.policy.names import is_sensitive
-from computer_linker.policy.programs import is_program, planter_of
-from computer_linker.policy.writers import Writer, could_be_replaced, is_below, writer_of
+from computer_linker.policy.writers import Writer, could_be_replaced, is_below, is_program, planter_of, writer_of
 from computer_linker.providers.sandbox.places import SYSTEM, home, tool_folders
 
 _ALWAYS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")

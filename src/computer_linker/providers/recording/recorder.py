@@ -20,8 +20,7 @@ from computer_linker.errors import Conflict, LimitExceeded, LinkError, NotFound
 from computer_linker.model.artifact import Artifact
 from computer_linker.model.geometry import Rect
 from computer_linker.model.ids import new_handle
-from computer_linker.policy.programs import find_program
-from computer_linker.policy.writers import writers_of
+from computer_linker.policy.writers import find_program, writers_of
 from computer_linker.providers.recording.video import Sheet, Video, needs_pillow
 from computer_linker.providers.shots import Shot, shoot
 from computer_linker.services import Services

@@ -11,7 +11,7 @@ from typing import Any
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import ExecutionFailed
 from computer_linker.providers.child import Child, Spec
-from computer_linker.providers.images.encode import Fit, encode, to_image
+from computer_linker.providers.images import Fit, encode, to_image
 
 _TAKES_S = 20.0
 

@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 
-from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import find_program
 from computer_linker.providers.child import Spec
 from computer_linker.providers.search.query import Breadth, NameQuery, TextQuery
 

@@ -14,9 +14,8 @@ from computer_linker.errors import Conflict, LinkError, PermissionDenied, Provid
 from computer_linker.model.base import Model
 from computer_linker.model.geometry import Coordinate, Point, Rect, Window
 from computer_linker.model.scope import Scope
-from computer_linker.providers.frames import Frames
-from computer_linker.providers.refs.store import References
-from computer_linker.providers.shots import is_excluded
+from computer_linker.providers.refs import References
+from computer_linker.providers.shots import Frames, is_excluded
 from computer_linker.providers.ui.presses import Presses
 from computer_linker.providers.ui.route import PERSONS_OWN, Route, is_out_of_reach
 from computer_linker.providers.ui.view import Selector, pick_one

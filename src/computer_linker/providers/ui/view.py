@@ -10,7 +10,7 @@ from computer_linker.computer.facets.accessibility import ElementId, Limit, Tree
 from computer_linker.errors import Conflict, ElementNotFound
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
-from computer_linker.providers.refs.store import References
+from computer_linker.providers.refs import References
 from computer_linker.providers.ui.outline import Line, Node, node_of, outline
 from computer_linker.providers.ui.roles import roles_called
 from computer_linker.providers.ui.route import Route, WindowRoute, follow

@@ -12,7 +12,7 @@ from computer_linker.computer.facets.accessibility import Change, Changes, Eleme
 from computer_linker.errors import ElementNotFound, LinkError, TimedOut
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
-from computer_linker.providers.refs.store import References
+from computer_linker.providers.refs import References
 from computer_linker.providers.shots import is_excluded
 from computer_linker.providers.ui.outline import Line, outline
 from computer_linker.providers.ui.route import Route, WindowRoute

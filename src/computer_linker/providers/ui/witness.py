@@ -15,9 +15,8 @@ from computer_linker.computer.facets.accessibility import Accessibility, Change,
 from computer_linker.errors import ElementNotFound, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.model.geometry import Rect
-from computer_linker.providers.ui.canvas import Canvas
 from computer_linker.providers.ui.presses import ENTRIES
-from computer_linker.providers.ui.restless import LATE_S, Key, Restless, key_of
+from computer_linker.providers.ui.restless import LATE_S, Canvas, Key, Restless, key_of
 from computer_linker.providers.ui.roles import TEXTS, is_field
 
 # What keys must change in the field that has the focus: its text, caret and selection, or which element has the

@@ -1,15 +1,18 @@
 """Entering text: set where the toolkit can, pasted or typed where it cannot, and always read back."""
 
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from computer_linker.computer.text_entry import Expected, enter_text, expect, read_back
+import anyio
+
+from computer_linker.computer.facets.accessibility import Accessibility, Element, TreeLimits
+from computer_linker.computer.text_entry import Check, EntryMethod, Expected, enter_text, expect, read_back
 from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.effect import Known
 from computer_linker.providers.ui.aim import Aim, Aiming
-from computer_linker.providers.ui.cells import CELLS, write_cell
-from computer_linker.providers.ui.roles import refuse_uncleared, refuse_unwritable
+from computer_linker.providers.ui.roles import is_field, refuse_uncleared, refuse_unwritable
 
 Method = Literal["set_text", "paste", "keys"]
 _NEVER_SET = frozenset({"chromium", "gecko"})
@@ -93,3 +96,128 @@ def _can_set(aim: Aim, before: Expected, clear: bool) -> bool:
         return False
     # What cannot be read, such as a password, can be replaced or begun but not appended to.
     return before.wanted is not None or clear or before.length == 0
+
+
+# Writing one cell of a table: in the cell's own editor, so that no key reaches the table around it.
+
+CELLS = frozenset({"table-cell"})
+_OPENS_S = 4.0
+_STILL_S = 2.0
+_STEP_S = 0.03
+_BESIDE = TreeLimits(max_depth=1, bounds=False, values=False, bulk=False, time_s=2.0)
+_PARAGRAPHS = TreeLimits(max_nodes=500, max_depth=1, bounds=False, values=False, bulk=False, time_s=2.0)
+
+
+async def write_cell(aiming: Aiming, aim: Aim, text: str, *, clear: bool) -> tuple[EntryMethod, Known]:
+    """Open the cell's editor, enter the text there, and commit it once the editor holds exactly what it should.
+
+    Raises:
+        Conflict: the cell has no editor, or its editor did not take the text; the edit was cancelled.
+    """
+    cell = aim.element
+    assert cell is not None
+    computer, reader = aiming.computer, aiming.computer.accessibility
+    await aiming.give_focus(aim)
+    await computer.keyboard.press(["f2"])
+    editor = await _editor(reader, cell)
+    if editor is None:
+        await computer.keyboard.press(["escape"])
+        raise Conflict("The cell opened no editor of its own, so nothing was typed.", role=cell.role)
+    held = await _text(reader, editor)
+    wanted = text if clear else held + text
+    holds = partial(_holds, reader, editor.id.app, wanted)
+    await computer.keyboard.press(["ctrl", "a"] if clear else ["ctrl", "end"])
+    await _until_selected(reader, editor, is_all=clear)
+    method = await _entered(aiming, text, holds, is_full=clear and bool(held))
+    if await holds() != "confirmed":
+        await computer.keyboard.press(["escape"])
+        raise Conflict("The cell's editor did not take the text; the edit was cancelled.", role=cell.role)
+    await computer.keyboard.press(["enter"])
+    return method, await _committed(reader, cell, wanted)
+
+
+async def _entered(aiming: Aiming, text: str, holds: Check, *, is_full: bool) -> EntryMethod:
+    computer = aiming.computer
+    if not text:
+        if is_full:
+            await computer.keyboard.press(["delete"])
+        return "keys"
+    # A paste is exact: typed text would be autocompleted from the column, and a line break would leave the cell.
+    can_paste = computer.capabilities().has("clipboard")
+    if not can_paste and any(mark in text for mark in "\n\t\r"):
+        await computer.keyboard.press(["escape"])
+        raise Conflict("Line breaks and tabs can only be pasted into a cell, and there is no clipboard here.")
+    return (await enter_text(computer, text, prefer="paste" if can_paste else "keys", check=holds)).method
+
+
+async def _editor(reader: Accessibility, cell: Element) -> Element | None:
+    """The text field that opened at the cell and has the focus."""
+    deadline = time.monotonic() + _OPENS_S
+    while time.monotonic() < deadline:
+        one = await reader.focused(cell.id.app)
+        if one is not None and one.id != cell.id and is_field(one) and _lies_in(one, cell):
+            return one
+        await anyio.sleep(_STEP_S)
+    return None
+
+
+def _lies_in(editor: Element, cell: Element) -> bool:
+    return (
+        editor.bounds is not None and cell.bounds is not None and not editor.bounds.intersection(cell.bounds).is_empty
+    )
+
+
+async def _text(reader: Accessibility, editor: Element) -> str:
+    """The editor's text; LibreOffice has one element per line."""
+    if editor.role != "paragraph" or editor.parent is None:
+        return await reader.text(editor.id) or ""
+    tree = await reader.tree(editor.parent, _PARAGRAPHS)
+    lines = [await reader.text(one.id) or "" for one in tree.elements if one.role == "paragraph"]
+    return "\n".join(lines)
+
+
+async def _holds(reader: Accessibility, app: str, wanted: str) -> Known:
+    deadline = time.monotonic() + _STILL_S
+    while True:
+        try:
+            # The focused one is read again: a new line is a new element.
+            one = await reader.focused(app)
+            if one is not None and is_field(one) and await _text(reader, one) == wanted:
+                return "confirmed"
+        except LinkError:
+            pass
+        if time.monotonic() > deadline:
+            return "partial"
+        await anyio.sleep(_STEP_S)
+
+
+async def _until_selected(reader: Accessibility, editor: Element, *, is_all: bool) -> None:
+    """Wait until the keys have moved the selection or caret: LibreOffice drops a key that follows too soon."""
+    length = await reader.text_length(editor.id)
+    deadline = time.monotonic() + _OPENS_S
+    while length and time.monotonic() < deadline:
+        if await reader.caret(editor.id) == ((0, length) if is_all else (length, length)):
+            return
+        await anyio.sleep(_STEP_S)
+
+
+async def _committed(reader: Accessibility, cell: Element, wanted: str) -> Known:
+    """Whether the cell shows the text. `partial` for a number or formula that the cell formats differently."""
+    deadline = time.monotonic() + _STILL_S
+    while True:
+        if await _shown(reader, cell) == wanted:
+            return "confirmed"
+        if time.monotonic() > deadline:
+            return "partial"
+        await anyio.sleep(_STEP_S)
+
+
+async def _shown(reader: Accessibility, cell: Element) -> str | None:
+    """The cell's text, read from its table: LibreOffice creates a new element for a written cell."""
+    if cell.parent is None:
+        return await reader.text(cell.id)
+    tree = await reader.tree(cell.parent, _BESIDE)
+    named = [one for one in tree.elements if (one.role, one.name) == (cell.role, cell.name)]
+    # The index among the visible cells differs from that in the whole sheet, where names are unique.
+    same = named if len(named) == 1 else [one for one in named if one.index == cell.index]
+    return await reader.text(same[0].id if same else cell.id)

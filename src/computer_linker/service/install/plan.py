@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from computer_linker.config.schema import Config
-from computer_linker.policy.programs import find_program
+from computer_linker.policy.writers import find_program
 
 NAME = "computer-linker"
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"

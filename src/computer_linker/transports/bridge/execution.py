@@ -18,7 +18,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
-from computer_linker.providers.evidence.folder import Evidence
+from computer_linker.providers.evidence import Evidence
 from computer_linker.transports.bridge.messages import BridgeFault, fault_of_envelope
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from computer_linker.model.envelope import Call
 from computer_linker.model.scope import Scope
 from computer_linker.policy.digest import canonical_request
 from computer_linker.policy.paths import rooted
-from computer_linker.providers.evidence.folder import hold
+from computer_linker.providers.evidence import hold
 from computer_linker.registry.validation import explain_validation
 from computer_linker.services import Services
 from computer_linker.transports.bridge import translate

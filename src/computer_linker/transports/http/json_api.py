@@ -10,12 +10,12 @@ from computer_linker.model.base import Model
 from computer_linker.model.envelope import Reply
 from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
-from computer_linker.registry.older_names import OLDER
-from computer_linker.transports.compatibility.surface import Compatibility
+from computer_linker.registry.catalog import OLDER
+from computer_linker.transports.compatibility import Compatibility
 from computer_linker.transports.mcp.tools import Introspection
 
 if TYPE_CHECKING:
-    from computer_linker.transports.compatibility.surface import Compatibility
+    from computer_linker.transports.compatibility import Compatibility
 
 Action = Callable[[dict[str, Any], Principal], Awaitable[Reply]]
 
@@ -75,7 +75,7 @@ class JsonApi:
         return action, {key: value for key, value in request.items() if key != "action"}
 
     def _older(self, name: str) -> Action | None:
-        from computer_linker.transports.compatibility.surface import Compatibility
+        from computer_linker.transports.compatibility import Compatibility
 
         older = Compatibility(self._dispatcher, self._introspection)
         return _older_action(name, older, self._introspection.operation_history)

@@ -9,7 +9,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.registry.context import Progress
 
 if TYPE_CHECKING:
-    from computer_linker.transports.compatibility.surface import Compatibility
+    from computer_linker.transports.compatibility import Compatibility
     from computer_linker.transports.mcp.tools import Run
 
 _WORKSPACE = {"type": "string", "description": "A workspace id of list_workspaces."}

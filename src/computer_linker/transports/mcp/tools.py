@@ -212,7 +212,7 @@ class Tools:
         return _OPERATION_TEXT.format(signatures="\n".join(shown), nouns=nouns)
 
     def _add_older(self) -> None:
-        from computer_linker.transports.compatibility.surface import Compatibility
+        from computer_linker.transports.compatibility import Compatibility
         from computer_linker.transports.mcp.compatibility import older_tools
 
         for tool in older_tools(Compatibility(self._dispatcher, self._introspection)):

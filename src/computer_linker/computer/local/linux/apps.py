@@ -12,13 +12,11 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from computer_linker.computer.facets.apps import App
-from computer_linker.computer.facets.windows import Windows
+from computer_linker.computer.facets.windows import App, Windows
 from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, PermissionDenied, UnsupportedPlatform
 from computer_linker.model.geometry import Window, safe_title
 from computer_linker.model.scope import Scope
-from computer_linker.policy.programs import find_program, planter_of
-from computer_linker.policy.writers import writer_of, writers_of
+from computer_linker.policy.writers import find_program, planter_of, writer_of, writers_of
 
 # Installed applications as desktop entries describe them (the freedesktop.org specification).
 

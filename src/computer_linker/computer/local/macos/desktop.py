@@ -3,11 +3,11 @@
 from anyio import to_thread
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.facets.clipboard import Clip, every_form
 from computer_linker.computer.local.macos.input import MacKeyboard, MacPointer
 from computer_linker.computer.local.macos.screen import MacScreen
 from computer_linker.computer.local.macos.windows import MacWindows
+from computer_linker.computer.manifest import Absent
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 
 _TYPES = {"text/plain": "public.utf8-plain-text", "text/html": "public.html", "image/png": "public.png"}

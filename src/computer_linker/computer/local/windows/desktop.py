@@ -4,7 +4,6 @@ import platform
 from collections.abc import AsyncIterator
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.facets.facts import Environment, InputSeen
 from computer_linker.computer.facets.processes import Process
 from computer_linker.computer.local.windows.api import user32
@@ -12,6 +11,7 @@ from computer_linker.computer.local.windows.clipboard import WindowsClipboard
 from computer_linker.computer.local.windows.input import WindowsKeyboard, WindowsPointer
 from computer_linker.computer.local.windows.screen import WindowsScreen
 from computer_linker.computer.local.windows.windows import Win32Windows
+from computer_linker.computer.manifest import Absent
 from computer_linker.errors import ExecutionFailed, UnsupportedPlatform
 
 

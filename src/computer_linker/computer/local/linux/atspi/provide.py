@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.absent import Absent
+from computer_linker.computer.manifest import Absent
 from computer_linker.errors import ProviderUnavailable, UnsupportedPlatform
 from computer_linker.extras import remedy
 

@@ -7,7 +7,6 @@ import anyio
 from anyio import to_thread
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.absent import Absent
 from computer_linker.computer.facets.facts import InputSeen
 from computer_linker.computer.local.linux.apps import LinuxApps
 from computer_linker.computer.local.linux.facts import LinuxFacts
@@ -20,7 +19,7 @@ from computer_linker.computer.local.linux.wayland.portal.screen import PortalScr
 from computer_linker.computer.local.linux.wayland.screen import WaylandScreen
 from computer_linker.computer.local.linux.wayland.sway_windows import SwayWindows
 from computer_linker.computer.local.linux.wayland.wire import Event, Wire
-from computer_linker.computer.manifest import FacetName
+from computer_linker.computer.manifest import Absent, FacetName
 from computer_linker.errors import LinkError, ProviderUnavailable, UnsupportedPlatform
 
 STANDARD, OLDER = "ext_idle_notifier_v1", "org_kde_kwin_idle"

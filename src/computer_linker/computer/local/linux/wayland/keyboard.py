@@ -10,7 +10,6 @@ import anyio
 
 from computer_linker.computer.facets.keyboard import MODIFIERS, character_keysym, key_name
 from computer_linker.computer.local.linux.halting import check_halt
-from computer_linker.computer.local.linux.wayland import evdev
 from computer_linker.computer.local.linux.wayland.connection import KEYBOARD, Connection, Seat
 from computer_linker.computer.local.linux.wayland.wire import Wire
 from computer_linker.errors import InvalidRequest, UnsupportedPlatform
@@ -106,7 +105,7 @@ class VirtualKeyboard:
         """Map missing characters to spare keys; applications receive the keymap before any key that follows."""
         if self._spare is not None and spare.items() <= self._spare.items():
             return
-        raw = evdev.keymap({at: character_keysym(character) for character, at in spare.items()}).encode() + b"\0"
+        raw = keymap({at: character_keysym(character) for character, at in spare.items()}).encode() + b"\0"
         descriptor = os.memfd_create("computer-linker-keymap", os.MFD_CLOEXEC)
         try:
             os.write(descriptor, raw)
@@ -159,7 +158,7 @@ def _typable(text: str) -> bool:
 
 
 def _known(name: str) -> tuple[int, bool]:
-    found = evdev.stroke(name)
+    found = stroke(name)
     if found is None:
         raise InvalidRequest(f"The keyboard layout has no key {name!r}.")
     return found
@@ -169,9 +168,9 @@ def _runs(text: str) -> Iterator[str]:
     """Split the text into pieces whose uncommon characters all fit on spare keys."""
     begin, seen = 0, set[str]()
     for place, character in enumerate(text):
-        if evdev.stroke(character) is not None or character in seen:
+        if stroke(character) is not None or character in seen:
             continue
-        if len(seen) == len(evdev.SPARE):
+        if len(seen) == len(SPARE):
             yield text[begin:place]
             begin, seen = place, set()
         seen.add(character)
@@ -180,5 +179,75 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _places(run: str) -> _Places:
-    uncommon = (character for character in dict.fromkeys(run) if evdev.stroke(character) is None)
-    return dict(zip(uncommon, evdev.SPARE, strict=False))
+    uncommon = (character for character in dict.fromkeys(run) if stroke(character) is None)
+    return dict(zip(uncommon, SPARE, strict=False))
+
+
+# The kernel's key codes of a common keyboard, for the initial layout of the virtual keyboard.
+
+_ROWS = {
+    2: "1234567890-=",
+    16: "qwertyuiop[]",
+    30: "asdfghjkl;'`",
+    43: "\\zxcvbnm,./",
+}
+_SHIFTED = dict(zip("1234567890-=[];'`\\,./", '!@#$%^&*()_+{}:"~|<>?', strict=True))
+
+NAMED: dict[str, int] = {
+    "escape": 1, "backspace": 14, "tab": 15, "enter": 28, "ctrl": 29, "shift": 42, "alt": 56, "space": 57, "caps_lock": 58,
+    "num_lock": 69, "scroll_lock": 70, "home": 102, "up": 103, "page_up": 104, "left": 105, "right": 106, "end": 107,
+    "down": 108, "page_down": 109, "insert": 110, "delete": 111, "pause": 119, "super": 125, "menu": 127, "print_screen": 99,
+    **{f"f{number}": 58 + number for number in range(1, 11)}, "f11": 87, "f12": 88,
+    **{f"f{number}": 170 + number for number in range(13, 25)},
+}  # fmt: skip
+
+PLAIN: dict[str, int] = {" ": 57, "\n": 28} | {
+    character: first + position for first, row in _ROWS.items() for position, character in enumerate(row)
+}
+SHIFTED: dict[str, int] = {
+    **{character.upper(): code for character, code in PLAIN.items() if character.isalpha()},
+    **{_SHIFTED[character]: code for character, code in PLAIN.items() if character in _SHIFTED},
+}
+
+_PRINTING = {
+    **{1 + place: f"AE{place:02}" for place in range(1, 13)},
+    **{15 + place: f"AD{place:02}" for place in range(1, 13)},
+    **{29 + place: f"AC{place:02}" for place in range(1, 12)},
+    **{43 + place: f"AB{place:02}" for place in range(1, 11)},
+    41: "TLDE",
+    43: "BKSL",
+}
+"""The printing keys by their XKB names."""
+SPARE = tuple((code, shifted) for shifted in (False, True) for code in _PRINTING)
+"""Positions for other characters: the AltGr levels of the printing keys, without and with shift.
+
+Applications accept these as text. On non-printing keys, Chromium drops the character or performs the key's action.
+"""
+
+
+def keymap(spare: dict[tuple[int, bool], int]) -> str:
+    """The common layout as XKB text, with these keysyms on spare keys."""
+    return (
+        'xkb_keymap {\nxkb_keycodes "linker" { include "evdev+aliases(qwerty)" };\n'
+        'xkb_types "linker" { include "complete" };\nxkb_compatibility "linker" { include "complete" };\n'
+        f'xkb_symbols "linker" {{ include "pc+us+inet(evdev)"\n{"".join(_symbols(spare))}}};\n}};\n'
+    )
+
+
+def _symbols(spare: dict[tuple[int, bool], int]) -> Iterator[str]:
+    common = {code: (character, "") for character, code in PLAIN.items()}
+    common |= {code: (common[code][0], character) for character, code in SHIFTED.items()}
+    for code in dict.fromkeys(code for code, _ in spare):
+        plain, shifted = (ord(character) for character in common[code])
+        third, fourth = spare.get((code, False), 0), spare.get((code, True), 0)
+        levels = f"{plain:#x}, {shifted:#x}, {third:#x}, {fourth:#x}"
+        yield f'key <{_PRINTING[code]}> {{ type = "FOUR_LEVEL", [ {levels} ] }};\n'
+
+
+def stroke(name: str) -> tuple[int, bool] | None:
+    """The key of a name or character, and whether it needs shift; None when this keyboard lacks it."""
+    if name in NAMED:
+        return NAMED[name], False
+    if name in PLAIN:
+        return PLAIN[name], False
+    return (SHIFTED[name], True) if name in SHIFTED else None

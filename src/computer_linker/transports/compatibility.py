@@ -11,9 +11,9 @@ from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import sees_scope
+from computer_linker.registry.catalog import OLDER
 from computer_linker.registry.context import Progress
 from computer_linker.registry.older_calls import translate
-from computer_linker.registry.older_names import OLDER
 
 _PLACE = ("workspace", "workspaceId", "scope")
 _FLAGS = {

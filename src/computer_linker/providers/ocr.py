@@ -1,4 +1,4 @@
-"""The OCR engines: RapidOCR, whose models are in its wheel, then Tesseract."""
+"""Reading text from pixels, by the best engine that is installed: RapidOCR, whose models are in its wheel, then Tesseract."""
 
 import csv
 import io
@@ -19,8 +19,8 @@ from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import ExecutionFailed, InvalidRequest, ProviderUnavailable, TimedOut
 from computer_linker.extras import remedy
 from computer_linker.model.geometry import Rect
-from computer_linker.policy.programs import find_program
-from computer_linker.providers.images.encode import to_image
+from computer_linker.policy.writers import find_program
+from computer_linker.providers.images import to_image
 from computer_linker.services import Services
 
 _TIMEOUT_S = 60

@@ -1,1 +1,0 @@
-"""Evidence: files that each desktop execution writes to the workspace."""

@@ -1,1 +1,0 @@
-"""Captured pixels as images: cut, masked, made to fit and encoded."""
