@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -226,4 +227,40 @@ def test_an_opened_page_is_listed_recorded_and_closed(service: Service) -> None:
     assert owner(service, "approvals", "close", page["id"]) == "Closed 1 page.\n"
     assert http.send("GET", "/approve", headers={"Cookie": cookie})[0] == 403
     assert json.loads(owner(service, "approvals", "list", "--json"))["pages"] == []
+    http.close()
+
+
+def test_a_page_that_was_open_stays_closed_when_the_page_is_switched_off_and_on(service: Service) -> None:
+    answer, http = link(service), service.http()
+    assert http.send("GET", path_of(answer))[0] == 303
+    cookie = {"Cookie": http.headers["set-cookie"].partition(";")[0]}
+    unused = path_of(link(service))
+    owner(service, "config", "set", "approvalPage", "false")
+    assert http.send("GET", "/approve", headers=cookie)[0] == 404
+    owner(service, "config", "set", "approvalPage", "true")
+    assert http.send("GET", "/approve", headers=cookie)[0] == 403
+    assert http.send("GET", unused)[0] == 403
+    http.close()
+
+
+def test_a_form_that_another_site_sent_answers_nothing(service: Service) -> None:
+    """Also with the page's own secret and cookie, which a browser would not send."""
+    (service.root / "keep.txt").write_text("kept")
+    answer, http = link(service), service.http()
+    assert http.send("GET", path_of(answer))[0] == 303
+    cookie = {"Cookie": http.headers["set-cookie"].partition(";")[0]}
+    answers: list[Any] = []
+    http.send("GET", "/approve", headers=cookie)
+    call = ask(service, answers)
+    [waiting] = wait_for(lambda: json.loads(http.send("GET", "/approve/state", headers=cookie)[1]))
+    secret = re.search(rb'name="?csrf"? value="?([\w-]+)', http.send("GET", "/approve", headers=cookie)[1])
+    assert secret is not None
+    form = b"id=" + waiting.encode() + b"&csrf=" + secret[1]
+    sent = {**cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    for site in ("cross-site", "same-site"):
+        given = form + b"&answer=allow"
+        assert http.send("POST", "/approve", given, headers={**sent, "Sec-Fetch-Site": site})[0] == 403
+    assert http.send("POST", "/approve", form + b"&answer=deny", headers=sent)[0] == 303
+    call.join(60)
+    assert answers[0]["error"]["code"] == "denied_by_person" and (service.root / "keep.txt").exists()
     http.close()

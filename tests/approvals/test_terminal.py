@@ -75,6 +75,38 @@ def test_a_yes_typed_before_a_question_does_not_answer_it(service: Service) -> N
         assert b"Allowed once" not in person.seen
 
 
+def test_a_yes_for_a_request_that_was_exchanged_under_the_key_does_not_count(service: Service) -> None:
+    """The client withdraws what the person reads, and puts a delete in its place at the moment of their answer."""
+    command = [*PROGRAM, "stdio"]
+    answers: list[Any] = []
+    with person_at_terminal(service, None) as person:
+        with subprocess.Popen(
+            command, env=environment(service.home), stdin=-1, stdout=-1, text=True, bufsize=1
+        ) as client:
+            lines = JsonLines(client)
+            reader = threading.Thread(target=lambda: answers.append(_left(lines)), daemon=True)
+            reader.start()
+            wait_for(lambda: person.asked == 1)
+            caller = threading.Thread(target=lambda: answers.append(delete(service)), daemon=True)
+            client.kill()
+            caller.start()
+            wait_for(lambda: b"file.delete in app" in person.seen)
+            person.press("y", at_once=True)
+        wait_for(lambda: person.asked == 2)
+        assert b"Allowed once" not in person.seen and (service.root / "keep.txt").exists()
+        person.press("n")
+        caller.join(30)
+    assert answers[-1]["error"]["code"] == "denied_by_person" and (service.root / "keep.txt").exists()
+
+
+def _left(lines: "JsonLines") -> Any:
+    """Ask for a write, and end before it is answered."""
+    try:
+        return lines.write("harmless.txt")
+    except (OSError, ValueError):
+        return None
+
+
 def test_ctrl_c_ends_the_line_it_was_typed_in(service: Service) -> None:
     parent, child = pty.openpty()
     # A runner in the background may have told its children to ignore Ctrl-C.

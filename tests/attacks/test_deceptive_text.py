@@ -1,5 +1,6 @@
 """What a person is shown has no character that hides, turns, or passes for another."""
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.terminal import shown
 from computer_linker.errors import LimitExceeded
 from computer_linker.policy.digest import canonical_request
-from computer_linker.policy.visible_text import escaped
+from computer_linker.policy.visible_text import client_label, escaped
 from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -73,3 +74,22 @@ async def test_such_a_request_puts_no_question(tmp_path: Path) -> None:
             refused = await road.call(op, input=given)
             assert refused["error"]["code"] in ("limit_exceeded", "invalid_request"), refused
         assert road.app.services.use(Approvals).waiting() == []
+
+
+NAMES = {
+    "claude-code/2.1 (local:me) wants file.read in scope app:": False,
+    "claude-code/2.1 wants file.read in app": False,
+    "ok (owner)": False,
+    'x" (owner) wants "y': False,
+    "evil\n\nnothing": False,
+    "claude-code/2.1": True,
+    "Visual Studio Code/1.99": True,
+    "@scope/my_client/0.1": True,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clients_name_does_not_run_on_into_the_sentence_it_stands_in(name: str) -> None:
+    seen = client_label(name)
+    assert (seen == name) is NAMES[name]
+    assert NAMES[name] or re.fullmatch(r'client "[^"\n]*"', seen), seen

@@ -99,7 +99,20 @@ async def test_a_script_that_changed_after_the_yes_does_not_run(road: Road, case
     assert "sha256" in shown(road) and name in shown(road)
 
 
-@pytest.mark.parametrize("spelt", ["{root}/./build.py", "{root}/../root/build.py", "/proc/self/root{root}/build.py"])
+SPELT = [
+    "{root}/./build.py",
+    "{root}/../root/build.py",
+    "/proc/self/root{root}/build.py",
+    "/{root}/build.py",
+    "./" * 600 + "build.py",
+    "/proc/1/cwd/build.py",
+    "/proc/self/task/../cwd/build.py",
+    "/proc/self/cwd/../root/build.py",
+    "/proc/thread-self/cwd/build.py",
+]
+
+
+@pytest.mark.parametrize("spelt", SPELT)
 async def test_a_script_by_another_spelling_of_its_path_is_held(road: Road, spelt: str) -> None:
     script = write(road.root / "build.py", GOOD)
     parts: dict[str, Any] = {"input": {"command": ["python3", spelt.format(root=road.root)]}}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from support.service import PROGRAM, Service, environment, wait_for
 
-_QUESTION = b"  y  once:"
+_QUESTION, _PROMPT = b"  y  once:", b"Allow? ["
 
 
 class TerminalPerson:
@@ -20,8 +20,15 @@ class TerminalPerson:
         self.seen = bytearray()
         self.answered = 0
 
-    def press(self, key: str) -> None:
-        """Answer the question on the screen."""
+    @property
+    def asked(self) -> int:
+        """How many questions were shown that take an answer by now."""
+        return sum(_PROMPT in each for each in self.seen.split(_QUESTION)[1:])
+
+    def press(self, key: str, *, at_once: bool = False) -> None:
+        """Answer the question on the screen, once it takes an answer; `at_once` does not wait for that."""
+        if not at_once:
+            wait_for(lambda: self.asked == self.seen.count(_QUESTION))
         os.write(self._terminal, f"{key}\n".encode())
 
     def read(self) -> None:
@@ -29,7 +36,7 @@ class TerminalPerson:
         try:
             while data := os.read(self._terminal, 65536):
                 self.seen += data
-                while self._key is not None and self.seen.count(_QUESTION) > self.answered:
+                while self._key is not None and self.asked > self.answered:
                     self.answered += 1
                     os.write(self._terminal, f"{self._key}\n".encode())
         except OSError:

@@ -291,7 +291,7 @@ class Approvals:
         now = time.monotonic()
         asked = self.ledger.open_request(who, fresh.digest, now)
         if asked is not None and asked.id not in self._waiting:
-            if asked.holds == fresh.holds:
+            if (asked.holds, asked.policy) == (fresh.holds, fresh.policy):
                 asked.expires_at = now + WAIT_S
                 return asked
             # It would show something else by now: an answer to the old request must not count for the new one.

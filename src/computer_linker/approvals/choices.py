@@ -1,6 +1,7 @@
 """The answers that a request can get: what each would cover, as text, and what of the last 30 days it would have."""
 
 import re
+import shlex
 from datetime import UTC, datetime, timedelta
 from posixpath import normpath
 from typing import Annotated, Literal
@@ -106,9 +107,19 @@ def _matches(event: HistoryEvent, asked: ApprovalRequest, standing: Standing) ->
         is_same_line = not asked.about.argv or line == command_preview(asked.about.argv)
         return is_same_line and target in asked.about.paths
     words = command_preview(standing.words) if standing.words else ""
-    is_longer = line.startswith(words + " ") and not standing.is_whole and not _SHELL.search(_QUOTED.sub("", line))
-    has_words = not words or line == words or is_longer
+    has_words = not words or line == words or (line.startswith(words + " ") and _is_longer(standing, line, words))
     return has_words and is_beneath(target, standing.folder)
+
+
+def _is_longer(standing: Standing, line: str, words: str) -> bool:
+    """Whether a longer command line is one that it covers."""
+    if _SHELL.search(_QUOTED.sub("", line)):
+        return False
+    try:
+        return standing.covers_further(shlex.split(line[len(words) :]))
+    except ValueError:
+        # A masked or cut line may have an open quote.
+        return False
 
 
 def _shown(event: HistoryEvent) -> str:

@@ -27,6 +27,8 @@ State = Literal["waiting", "approved", "denied", "spent", "expired"]
 Answer = Literal["yes", "same", "shape", "no"]
 """The owner's answer: once, this exact request again, requests of this shape, or no."""
 WAIT_S = 60.0
+SETTLE_S = 0.7
+"""A key answers a request only after it stood on the screen for this long: one meant for what stood there before does nothing."""
 _FINAL = (PermissionDenied, PathOutOfScope, NotFound, ProcessNotFound, InvalidRequest, ElementNotFound, StaleReference)
 """Faults of a preview that no answer changes; others (a page or a screen that cannot be looked at) may pass."""
 DIALOG_CHARACTERS = 2600

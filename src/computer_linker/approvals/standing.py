@@ -24,7 +24,8 @@ from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import NO_SESSION, Principal, Proof
 from computer_linker.model.scope import Scope
 from computer_linker.policy.commands import LAUNCHES_ANYTHING
-from computer_linker.policy.subcommands import behind_option
+from computer_linker.policy.read_only import is_read_only
+from computer_linker.policy.subcommands import behind_option, chooses_later, is_option, is_showing, only_shows
 from computer_linker.policy.visible_text import escaped, principal_label
 
 MINUTES = 60
@@ -35,7 +36,7 @@ _MAX_WORDS = 4
 _MAX_TEXT = 400
 """A shape whose sentence is longer is not offered: its extent could not be read at a glance."""
 _NOTHING = Preview(())
-_HAS_SUBCOMMANDS = frozenset("git npm pnpm yarn make just cargo go python node deno bun ruby php docker podman".split())
+_HAS_SUBCOMMANDS = frozenset("git npm pnpm yarn cargo go python node deno bun ruby php docker podman".split())
 """Programs that can start others, and whose first word names what they do."""
 _RUNS_VALUE = {"python": ("-m", "-c"), "node": ("-e",), "ruby": ("-e",), "php": ("-r",)}
 """Options whose value is what an interpreter runs."""
@@ -56,6 +57,7 @@ class Standing(Model):
     )
     shown: Annotated[str, Field(description="The command line or the paths, without secrets; only of `same`.")] = ""
     words: Annotated[list[str], Field(description="The program and its first words.")] = []
+    options: Annotated[list[str], Field(description="Options that it covers behind these words.")] = []
     folder: Annotated[str | None, Field(description="It covers this path and what is below.")] = None
     application: Annotated[str, Field(description="It covers acts on the windows of this application.")] = ""
     rest: str = ""
@@ -92,16 +94,34 @@ class Standing(Model):
 
     def _has_words(self, argv: tuple[str, ...]) -> bool:
         size = len(self.words)
-        return argv[:size] == tuple(self.words) and (len(argv) == size or not self.is_whole)
+        return argv[:size] == tuple(self.words) and (len(argv) == size or self.covers_further(argv[size:]))
+
+    def covers_further(self, further: Sequence[str]) -> bool:
+        """Whether it covers a command with these arguments behind its words.
+
+        An option can make a program write elsewhere or start another one (`git log --output=FILE`): only those that the
+        person saw are covered. A command that only reads stays one, with any options.
+        """
+        if self.is_whole:
+            return False
+        if self._only_reads:
+            return is_read_only((*self.words, *further))
+        program, verb = _program_of(self.words), self.words[-1]
+        return all(word in self.options or not is_option(word) or only_shows(program, verb, word) for word in further)
+
+    @property
+    def _only_reads(self) -> bool:
+        return bool(self.words) and is_read_only(tuple(self.words))
 
     @property
     def is_whole(self) -> bool:
         """True where it holds the whole command: a shell's line, or one where one more argument could start any program."""
         if len(self.words) == 1 and " " in self.words[0]:
             return True
-        program = _program_of(self.words)
-        is_open = _first_word(self.words) is None
-        return program in LAUNCHES_ANYTHING and (program not in _HAS_SUBCOMMANDS or is_open)
+        program, at = _program_of(self.words), _first_word(self.words)
+        if program in LAUNCHES_ANYTHING and (program not in _HAS_SUBCOMMANDS or at is None):
+            return True
+        return chooses_later(program, "" if at is None else self.words[at])
 
     @property
     def text(self) -> str:
@@ -111,8 +131,19 @@ class Standing(Model):
             what = f" `{escaped(self.shown)}`" if self.shown else ""
             return f"this exact {self.op}{what} again {who}, while what it is for stays as it is now"
         kind = "the command" if self.is_whole else "commands that begin with"
-        what = f"{kind} `{escaped(' '.join(self.words))}`" if self.words else f"every {self.op}"
+        what = f"{kind} `{escaped(' '.join(self.words))}`{self._further}" if self.words else f"every {self.op}"
         return f"{what}{f' ({self.op})' if self.words else ''}{self._where} {who}"
+
+    @property
+    def _further(self) -> str:
+        if self.is_whole:
+            return ""
+        if self._only_reads:
+            return " and only read"
+        but = [f"`{escaped(' '.join(self.options))}`"] if self.options else []
+        if is_showing(_program_of(self.words), self.words[-1]):
+            but.append("those that choose what it shows")
+        return f" with no further options{' but ' if but else ''}{' and '.join(but)}"
 
     @property
     def _where(self) -> str:
@@ -130,6 +161,7 @@ def standing_of(
     now = datetime.now(UTC)
     shape = extent == "shape"
     seen = asked.about or _NOTHING
+    words = _first_words(seen.argv) if shape else ()
     return Standing(
         id=new_handle("standing"),
         extent=extent,
@@ -140,7 +172,8 @@ def standing_of(
         client=asked.client,
         digest=None if shape else exact_digest(asked),
         shown="" if shape else command_preview(seen.argv) if seen.argv else " ".join(seen.paths)[:MAX_PREVIEW],
-        words=list(_first_words(seen.argv)) if shape else [],
+        words=list(words),
+        options=list(dict.fromkeys(filter(is_option, seen.argv[len(words) :]))) if shape else [],
         folder=_common_folder(seen.paths, is_command=bool(seen.argv)) if shape and seen.paths else None,
         application=seen.application if shape else "",
         rest=asked.rest if shape else "",
@@ -219,13 +252,14 @@ def has_shape(seen: Preview) -> bool:
 def _first_words(argv: Sequence[str]) -> Sequence[str]:
     """The program, its options and its first word: `git commit`, `git -C sub log`, `rm -rf build`, `python -c CODE`.
 
-    Of a program that starts what its later arguments name, such as env or find, all arguments.
+    Of a program whose later arguments choose what is done or started, such as env, `npm run` or make, all arguments.
     """
     program = _program_of(argv)
     if program in LAUNCHES_ANYTHING and program not in _HAS_SUBCOMMANDS:
         return argv
     at = _first_word(argv)
-    return argv if at is None or at >= _MAX_WORDS else argv[: at + 1]
+    is_whole = at is None or at >= _MAX_WORDS or chooses_later(program, argv[at])
+    return argv if is_whole or at is None else argv[: at + 1]
 
 
 def _first_word(argv: Sequence[str]) -> int | None:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from computer_linker.auth.oauth.scopes import grants_that_hold
 from computer_linker.auth.oauth.state import OAuthState
 from computer_linker.auth.owner_token import kept_digest, matches
 from computer_linker.config.schema import Config
 from computer_linker.model.principal import Proof
+from computer_linker.policy.grants import grants_that_hold
 
 Refusal = Literal["no_credential", "unknown_token", "owner_token_changed", "expired_token", "token_for_another_address"]
 _TOKEN_HEADERS = (b"x-computer-linker-token", b"x-localport-token")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from computer_linker.cli.countdown import ask_until, drop_typed
+from computer_linker.cli.countdown import ask_until, drop_typed, settle
 from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.owner import ask
 from computer_linker.policy.visible_text import folded
@@ -94,6 +94,8 @@ def _decide(item: "WaitingRequest", deadline: float) -> None:
 
 def _answer(item: "WaitingRequest", deadline: float, is_gone: Callable[[], bool]) -> str | None:
     """Show what each answer covers, and read one."""
+    from computer_linker.approvals.request import SETTLE_S
+
     offered = {key: choice for key, answer in _KEYS.items() for choice in item.choices if choice.answer == answer}
     keys = ["y", *offered, "n", "a"] if item.can_be_allowed else ["n", "a"]
     if item.can_be_allowed:
@@ -102,6 +104,7 @@ def _answer(item: "WaitingRequest", deadline: float, is_gone: Callable[[], bool]
         _say_wrapped(f"  {key}  for 60 minutes ({key} 10: for 10, {key} 0: until revoked): {choice.text}")
     say("  n  no")
     say("  a  no, and no to every other request of this client that waits now")
+    settle(SETTLE_S)
     return ask_until(f"Allow? [{'/'.join(keys)}]", deadline, is_gone)
 
 

@@ -30,6 +30,12 @@ def ask_until(prompt: str, deadline: float, is_over: Callable[[], bool]) -> str 
                 typed = typed[:-1] if key in "\x7f\b" else typed + key if key.isprintable() else typed
 
 
+def settle(seconds: float) -> None:
+    """Let a question stand for so long, and drop what is typed meanwhile: it was meant for what stood there before."""
+    time.sleep(seconds)
+    drop_typed()
+
+
 def drop_typed() -> None:
     """Drop what was typed so far: it was meant for an earlier question."""
     import termios

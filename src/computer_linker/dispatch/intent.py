@@ -15,6 +15,8 @@ from computer_linker.policy.engine import find_scope, judge, refuse
 from computer_linker.registry.context import Context
 from computer_linker.registry.operation import Operation
 
+_AGAIN = "Send the request again to ask."
+
 
 class Intent:
     """The intent of one side effect.
@@ -63,14 +65,23 @@ def hold_to_policy(ctx: Context, rights: Rights, yes: Yes | None) -> None:
     scope = ctx.scope = find_scope(ctx.services.current_config, ctx.scope.id, ctx.principal)
     verdict = judge(scope, rights, ctx.principal)
     refuse(verdict, rights)
-    if verdict.decision != "ask" or (yes is not None and yes.standing is None):
+    if verdict.decision != "ask":
         return
-    rules = policy_of(scope, ctx.principal)
-    if yes is None or yes.standing is None or not ctx.use(Approvals).store.has(yes.standing, rules):
+    if yes is None:
         raise ConfirmRequired(
-            f"{verdict.reason} The owner decided this while the call waited for its turn, so nothing was done. "
-            "Send the request again to ask."
+            f"{verdict.reason} The owner decided this while the call waited for its turn, so nothing was done. {_AGAIN}"
         )
+    if not _still_holds(ctx, yes, policy_of(scope, ctx.principal)):
+        raise ConfirmRequired(
+            f"The yes was given under other rules of scope {scope.id}, or was taken back since, so nothing was done. {_AGAIN}"
+        )
+
+
+def _still_holds(ctx: Context, yes: Yes, rules: str) -> bool:
+    """Whether a yes was given under these rules, of which the person saw folder, boundary and network, and still stands."""
+    if yes.asked.policy != rules:
+        return False
+    return yes.standing is None or ctx.use(Approvals).store.has(yes.standing, rules)
 
 
 def hold_to(ctx: Context, yes: ApprovalRequest, seen: Context, preview: Describe) -> None:

@@ -40,6 +40,7 @@ from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply, parse_call
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
+from computer_linker.policy.grants import grants_that_hold
 from computer_linker.services import Services
 
 PROGRAMS = (
@@ -332,10 +333,10 @@ class Member:
     def _principal(self, hub: AllowedHub | None) -> Principal:
         who = "fleet:unknown" if hub is None else f"fleet:{plain_name(hub.name)}-{_short(hub.fingerprint)}"
         connection = f"fleet-{self._epoch[:6]}-{self._links}"
-        return Principal(
-            who, "peer", session=who, connection=connection, client=hub.name if hub is not None else None,
-            grants=frozenset(hub.grants) if hub is not None else frozenset(),
-        )  # fmt: skip
+        if hub is None:
+            return Principal(who, "peer", session=who, connection=connection, grants=frozenset())
+        grants = grants_that_hold(hub.grants, hub.places, self._services.config.scopes)
+        return Principal(who, "peer", session=who, connection=connection, client=hub.name, grants=grants)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -14,6 +14,7 @@ from computer_linker.fleet.feed import forget_cursors
 from computer_linker.fleet.messages import plain_name, seat_of
 from computer_linker.fleet.settings import AllowedHub, Joined, JoinRequest, ServerAddress
 from computer_linker.model.capability import Capability
+from computer_linker.policy.grants import granted_places
 
 CREDS, CA, HUB_CREDS = "fleet.creds", "fleet-ca.pem", "fleet-hub.creds"
 
@@ -43,7 +44,8 @@ def joined_by(request: JoinRequest, home: Path, config: Config, own: str, before
     stays = before if before is not None and before.place.url == url else None
     hubs = [hub for hub in (stays.hubs if stays is not None else []) if hub.fingerprint != named.fingerprint]
     if named.fingerprint is not None:
-        hubs.append(AllowedHub(fingerprint=named.fingerprint, name=named.name, grants=request.grants))
+        places = granted_places(request.grants, config.scopes)
+        hubs.append(AllowedHub(fingerprint=named.fingerprint, name=named.name, grants=request.grants, places=places))
     kept = _kept(place, request.creds, home, stays)
     seat = invitation.seat if invitation is not None else stays.seat if stays is not None else seat_of(own)
     secret = invitation.secret if invitation is not None else stays.proof_secret if stays is not None else None

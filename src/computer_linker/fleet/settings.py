@@ -78,6 +78,10 @@ class AllowedHub(Model):
     fingerprint: Fingerprint
     name: str = "hub"
     grants: list[str] = []
+    places: Annotated[
+        dict[str, list[str]],
+        Field(description="Where these scopes were when the owner gave them; of older ones nothing."),
+    ] = {}
 
 
 class Joined(Model):

@@ -1,5 +1,6 @@
 """Options in front of a subcommand, as far as a denied rule has to look behind them."""
 
+import re
 from collections.abc import Iterator
 
 from computer_linker.policy.command_line import ASSIGNMENT
@@ -68,3 +69,61 @@ def foreign_to_git(arguments: Words) -> str | None:
 def is_meant(program: str, glob: str, given: str) -> bool:
     """True where the program takes the beginning of a subcommand for the whole."""
     return program == "npm" and bool(given) and glob.startswith(given)
+
+
+_CHOOSES: dict[str, frozenset[str]] = {
+    "git": frozenset(
+        """
+        bisect branch bundle config difftool maintenance mergetool notes reflog remote replace rerere sparse-checkout stash
+        submodule tag worktree
+        """.split()
+    ),
+    "npm": frozenset("run run-script rum urn exec x config pkg cache".split()),
+    "pnpm": frozenset("run exec dlx config".split()),
+    "yarn": frozenset("run exec dlx config workspace workspaces".split()),
+    "bun": frozenset("run x pm".split()),
+    "deno": frozenset("run task eval".split()),
+    "uv": frozenset("run tool pip python".split()),
+    "poetry": frozenset({"run"}),
+    "pdm": frozenset({"run"}),
+    "hatch": frozenset({"run", "env"}),
+    "rye": frozenset({"run"}),
+    "pipx": frozenset({"run"}),
+    "conda": frozenset({"run"}),
+    "bundle": frozenset({"exec"}),
+    "go": frozenset({"run", "tool"}),
+    "dotnet": frozenset({"run", "tool", "exec"}),
+    "docker": frozenset("run exec compose container image volume network system buildx builder".split()),
+    "podman": frozenset("run exec compose container image volume network system build machine".split()),
+    "kubectl": frozenset("exec run config".split()),
+}
+_EACH_WORD = frozenset("make gmake just ninja rake task invoke gradle gradlew mvn ant tox nox".split())
+"""Programs that carry out each of their words: `make test install`."""
+
+_GIT_SHOWING = frozenset("status log diff show blame shortlog ls-files ls-tree rev-parse describe".split())
+_GIT_SHOWS = re.compile(
+    r"-\d+|-[bnpsuw]|--(?:all|branch|cached|color|decorate|follow|graph|merges|name-only|name-status|no-color|no-decorate|no-merges"
+    r"|no-patch|no-pager|numstat|oneline|patch|porcelain|reverse|short|shortstat|staged|stat|summary|tags|word-diff"
+    r"|(?:after|author|before|format|grep|max-count|pretty|since|until|unified)=.*)"
+)
+"""Options that only choose what git shows; others write files (`--output`) or start programs (`--ext-diff`)."""
+
+
+def is_showing(program: str, verb: str) -> bool:
+    """True for a command of git that shows something."""
+    return program == "git" and verb in _GIT_SHOWING
+
+
+def only_shows(program: str, verb: str, option: str) -> bool:
+    """True for an option that only chooses what such a command shows."""
+    return is_showing(program, verb) and _GIT_SHOWS.fullmatch(option) is not None
+
+
+def chooses_later(program: str, verb: str) -> bool:
+    """True where the words behind this one choose what is done or started: `git stash drop`, `npm run deploy`, `uv run sh`."""
+    return program in _EACH_WORD or verb in _CHOOSES.get(program, ())
+
+
+def is_option(word: str) -> bool:
+    """True for an argument that can change what a program does: an option, an assignment, a file of options."""
+    return word.startswith(("-", "+", "@")) or ASSIGNMENT.match(word) is not None

@@ -41,6 +41,7 @@ _SHORTEST = 3
 """Shorter words of one script are ordinary (Russian has four of one letter)."""
 _RESERVED = frozenset({"owner", "you", "system", "person", "unknown", "approver", "loopback", "unauthenticated"})
 """What the owner, a person and the service are called in the history and in requests."""
+_WORDS_OF_A_NAME = 3
 _OWN_NAME = re.compile(r"\W*(?:(?:cli|local|page|peer|fleet|oauth):|computer[\W_]*linker(?:/|\W*$))")
 """The beginning of a principal's name, and the name of this program; its Python library has a longer one."""
 _PRINCIPALS = {"owner": "a program with the owner token"}
@@ -62,11 +63,20 @@ def escaped(text: str) -> str:
 
 
 def client_label(name: str) -> str:
-    """The name that a client gives itself, escaped for people; in quotes where it could pass for the owner or the service."""
+    """The name that a client gives itself, escaped for people.
+
+    In quotes where it could pass for the owner or the service, or run on into the sentence that it stands in.
+    """
     name = escaped(name)
     plain = unicodedata.normalize("NFKC", name).casefold()
     first, *_ = [*re.findall(r"[^\W_]+", plain), ""]
-    is_claim = first in _RESERVED or re.sub(r"[\W_]", "", plain) in _RESERVED or _OWN_NAME.match(plain) is not None
+    is_sentence = re.search(r"[^\w .,@/+~-]", name) is not None or len(name.split()) > _WORDS_OF_A_NAME
+    is_claim = (
+        is_sentence
+        or first in _RESERVED
+        or re.sub(r"[\W_]", "", plain) in _RESERVED
+        or _OWN_NAME.match(plain) is not None
+    )
     return name if name.isascii() and not is_claim else f'client "{name.replace(chr(34), chr(39))}"'
 
 

@@ -17,6 +17,7 @@ from computer_linker.extras import remedy
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call, Reply
 from computer_linker.model.times import shown_s
+from computer_linker.policy.grants import granted_places
 from computer_linker.registry.context import Progress
 from computer_linker.services import Services
 
@@ -126,7 +127,8 @@ class PeerManager:
         for grant in grants:
             if self._services.config.scope(grant.partition(":")[0]) is None:
                 raise InvalidRequest(f"There is no scope {grant.partition(':')[0]!r} to give.")
-        return grouped(self._server.invitations.make(tuple(grants)).code)
+        places = granted_places(grants, self._services.config.scopes)
+        return grouped(self._server.invitations.make(tuple(grants), places).code)
 
     @property
     def is_inviting(self) -> bool:

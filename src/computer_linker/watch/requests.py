@@ -9,10 +9,8 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from computer_linker.approvals.request import SETTLE_S
 from computer_linker.watch.tables import printable
-
-SETTLE_S = 0.7
-"""A request is answered by a key only after it stood on the screen for this long: a key meant for another one does nothing."""
 
 Format = Callable[[dict[str, Any], int], Iterable[tuple[str, str | None]]]
 """The lines of a request for a width, each with its colour."""

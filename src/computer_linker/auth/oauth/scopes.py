@@ -39,21 +39,6 @@ def grants_for(groups: list[str], scopes: list[Scope]) -> list[str]:
     return sorted(f"{scope.id}:{capability}" for scope in scopes for capability in scope.granted & wanted)
 
 
-def places_of(scopes: list[Scope]) -> dict[str, list[str]]:
-    """Where each of these scopes is: its folders, or that it is the computer."""
-    return {scope.id: list(scope.roots) or [scope.type] for scope in scopes}
-
-
-def grants_that_hold(grants: list[str], shown: dict[str, list[str]], scopes: list[Scope]) -> frozenset[str]:
-    """The grants of a consent without those of scopes that are elsewhere by now: a new scope may have an old one's id.
-
-    `shown` is where the scopes were when the owner consented; one that still has a folder of then is the same.
-    """
-    now = places_of(scopes)
-    gone = {scope for scope, places in shown.items() if scope in now and not {*places} & {*now[scope]}}
-    return frozenset(grant for grant in grants if not gone or grant.partition(":")[0] not in gone)
-
-
 def scopes_to_request(held: frozenset[str], lacking: str) -> str:
     """The OAuth scopes of a client that lacks a capability, and the one it lacks: a new token must cover all the old one did."""
     capabilities = {grant.partition(":")[2] for grant in held}

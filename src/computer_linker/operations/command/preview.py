@@ -1,18 +1,21 @@
 """The approval preview of a command: the command line, its folder, and the files of the scope it names."""
 
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
 from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
+from computer_linker.changes.links import links_on
 from computer_linker.errors import Conflict, InvalidRequest, LinkError
 from computer_linker.operations.command.list import ListedProcess
 from computer_linker.policy.command_line import to_argv
 from computer_linker.policy.digest import digest_of_parts
+from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.packages.manifests import Source, with_arguments
 from computer_linker.providers.packages.project import MANIFESTS, read_project
-from computer_linker.providers.processes.named import MOST, has_unread_names, named_in
+from computer_linker.providers.processes.named import MOST, has_unread_names, left_by_parents, named_in
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation
 from computer_linker.providers.processes.records import Record
 from computer_linker.providers.processes.request import request_of
@@ -51,7 +54,8 @@ class _Script(Protocol):
 async def show_command(ctx: Context, input: _Command, target: str = ".", options: object = None) -> Preview:
     """The scripts and programs of the scope that the command names, by digest."""
     about = await about_command(ctx, input.command, target)
-    return replace(about, obstacle=await _obstacle(ctx, request_of(ctx, target, input.command, input.env)))
+    obstacle = await _obstacle(ctx, request_of(ctx, target, input.command, input.env))
+    return replace(about, obstacle=obstacle or about.obstacle)
 
 
 async def show_script(ctx: Context, input: _Script, target: str = ".", options: object = None) -> Preview:
@@ -73,14 +77,15 @@ async def show_script(ctx: Context, input: _Script, target: str = ".", options: 
         about,
         lines=(*lines, *about.lines),
         holds={**about.holds, "script": digest_of_parts(*argv)},
-        obstacle=await _obstacle(ctx, request_of(ctx, target, list(argv), input.env)),
+        obstacle=await _obstacle(ctx, request_of(ctx, target, list(argv), input.env)) or about.obstacle,
     )
 
 
 async def about_command(ctx: Context, command: str | list[str], target: str, more: tuple[str, ...] = ()) -> Preview:
     """A command line with the files of the scope that it names."""
     cwd = ctx.path(target or ".")
-    named = list(dict.fromkeys((*more, *named_in(command, cwd, ctx.scope.roots))))
+    left = left_by_parents(command, cwd, ctx.scope.roots)
+    named = list(dict.fromkeys((*left, *more, *named_in(command, cwd, ctx.scope.roots))))
     prints = Fingerprints(ctx.computer.files)
     for name in named[:MOST]:
         try:
@@ -96,7 +101,23 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
     if has_unread_names(command):
         lines.append(_UNREAD)
     lines.append(_AFTERWARDS[ctx.scope.policy.outcome])
-    return Preview((*lines, _ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,))
+    return Preview(
+        (*lines, _ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,), obstacle=await _misleading(ctx, left)
+    )
+
+
+async def _misleading(ctx: Context, left: list[str]) -> LinkError | None:
+    """The refusal of a `..` behind a link: it names another file than the one that people read there."""
+    places = []
+    for name in left:
+        with suppress(LinkError):
+            places.append(ctx.path_from_root(name))
+    links = await links_on(ctx.computer.files, places)
+    if not links:
+        return None
+    return InvalidRequest(
+        f"{escaped(links[0])} is a symbolic link, so a `..` behind it leads elsewhere than it reads. Name the path without it."
+    )
 
 
 async def _obstacle(ctx: Context, request: CommandRequest) -> LinkError | None:

@@ -26,6 +26,14 @@ def _text(result: SettingChanged) -> Iterator[Shown]:
     yield Note(f"Set {result.name}." + (" It holds after the service's next start." if result.after_restart else ""))
 
 
+def _close_pages(ctx: Context) -> None:
+    """Close what is open: it stays closed when the page is switched on again."""
+    from computer_linker.transports.http.approval_page import ApprovalPage
+
+    if (page := ctx.services.peek(ApprovalPage)) is not None:
+        page.close(None)
+
+
 @owner_operation(
     "config.set",
     effect=Effect.CHANGE,
@@ -42,4 +50,6 @@ async def config_set(ctx: Context, input: SetInput) -> SettingChanged:
 
     ctx.note(setting=input.name)
     await change_config(ctx, edit)
+    if input.name == "approvalPage":
+        _close_pages(ctx)
     return SettingChanged(name=input.name, after_restart=input.name in ("host", "port"))

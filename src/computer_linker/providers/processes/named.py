@@ -37,7 +37,9 @@ _READ_BY_ITSELF: dict[str, tuple[str, ...]] = {
 _ENDINGS = {"node": (".js", ".json", ".node"), "bun": (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".json")}
 """What a program adds to the name of a script that does not exist as it is written."""
 _SHELLS = frozenset("sh bash zsh dash ksh fish env xargs timeout nice nohup time".split())
-_OWN_PROCESS = re.compile(r"/proc/(?:thread-)?self/(cwd|root)(?=/|$)")
+_OF_A_PROCESS = re.compile(r"/proc/(?:self|thread-self|\d+)(?:/task/\d+)?/(cwd|root)(?=/|$)")
+_PATH_MAX = 4096
+"""The kernel opens no longer path."""
 _TOKEN = re.compile(r"[\w@%+:,./~-]+")
 _TO_MODULE = re.compile(r"-[A-Za-z]*m")
 _JOINED_MODULE = re.compile(r"-[A-Za-ln-z]*m([A-Za-z_][\w.]*)")
@@ -48,8 +50,21 @@ _MOST_LETTERS = 4
 def named_in(command: str | Sequence[str], cwd: RootedPath, roots: Sequence[str]) -> list[str]:
     """The targets inside the scope that a command names or may name, existing or not."""
     tokens, program = _tokens(command)
-    found = (_target(token, cwd, roots) for token in _spread(tokens, program))
-    return list(dict.fromkeys(target for target in found if target))
+    found = (target for token in _spread(tokens, program) for target in _targets(token, cwd, roots))
+    return list(dict.fromkeys(found))
+
+
+def left_by_parents(command: str | Sequence[str], cwd: RootedPath, roots: Sequence[str]) -> list[str]:
+    """The targets that a `..` in the command leads out of: `sub/deep` of `sub/deep/../x.py`, which may be a link elsewhere."""
+    tokens, _ = _tokens(command)
+    left = (
+        "/".join(parts[:at])
+        for token in tokens
+        for parts in [token.rpartition("=")[2].split("/")]
+        for at in range(1, len(parts))
+        if parts[at] == ".." and parts[at - 1] not in ("", ".", "..")
+    )
+    return list(dict.fromkeys(target for token in left for target in _targets(token, cwd, roots)))
 
 
 def has_unread_names(command: str | Sequence[str]) -> bool:
@@ -137,13 +152,25 @@ def _module(name: str) -> Iterator[str]:
     yield from (f"{place}.py", f"{place}/__main__.py", f"{place}/__init__.py")
 
 
-def _target(token: str, cwd: RootedPath, roots: Sequence[str]) -> str:
-    """A token as a target of this scope; empty for one that is no path in it."""
-    if not token or len(token) > 1000 or "\0" in token or "://" in token or token.startswith("~"):
-        return ""
+def _targets(token: str, cwd: RootedPath, roots: Sequence[str]) -> Iterator[str]:
+    """A token as targets of this scope; none for one that is no path in it."""
+    if not token or len(token) > _PATH_MAX or "\0" in token or "://" in token or token.startswith("~"):
+        return
     here = posixpath.join(cwd.root, *cwd.parts)
-    plain = _OWN_PROCESS.sub(lambda found: here if found[1] == "cwd" else "", posixpath.join("/", token))
-    place = posixpath.normpath(plain if token.startswith("/") else posixpath.join(here, token))
+    full = posixpath.join(here, token)
+    # `..` is read before and after the folder of a process is put in: /proc/self/cwd/.., /proc/self/task/../cwd.
+    for spelt in dict.fromkeys((full, _normal(full))):
+        place = _normal(_OF_A_PROCESS.sub(lambda found: here if found[1] == "cwd" else "", spelt))
+        if target := _in_roots(place, cwd, roots):
+            yield target
+
+
+def _normal(path: str) -> str:
+    """The path without `.`, `..` and doubled slashes, also at its start, where they would have a meaning of their own."""
+    return "/" + posixpath.normpath(path).lstrip("/")
+
+
+def _in_roots(place: str, cwd: RootedPath, roots: Sequence[str]) -> str:
     for index, root in sorted(enumerate(roots), key=lambda one: one[1] != cwd.root):
         above = posixpath.normpath(root).rstrip("/") + "/"
         if place.startswith(above):

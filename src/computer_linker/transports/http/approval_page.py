@@ -22,7 +22,7 @@ from computer_linker.model.principal import Principal
 from computer_linker.services import Services
 from computer_linker.transports.http.approval_html import SCRIPT_HASH, closed_page, is_shown_whole, list_page
 from computer_linker.transports.http.body import Receive, Scope, Send, check_form_headers, read_body
-from computer_linker.transports.http.guards import Headers, Refused
+from computer_linker.transports.http.guards import Headers, Refused, check_no_page_sent_it
 from computer_linker.transports.http.own_address import is_near
 
 PATH = "/approve"
@@ -177,6 +177,7 @@ class ApprovalPage:
 
     async def _take_answer(self, phone: _Phone, headers: Headers, receive: Receive, send: Send) -> None:
         check_form_headers(headers)
+        check_no_page_sent_it(headers)
         body = await read_body(receive)
         form = parse_qs(body[:_MAX_BODY].decode("utf-8", "replace"), max_num_fields=8)
         given = {name: values[0] for name, values in form.items()}

@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from computer_linker.auth.oauth.page import STYLE, choice_page, error_page, owner_page
 from computer_linker.auth.oauth.provider import PENDING_S, LinkerProvider, Pending
 from computer_linker.auth.oauth.redirects import with_parameters
-from computer_linker.auth.oauth.scopes import GROUPS, grants_for, places_of
+from computer_linker.auth.oauth.scopes import GROUPS, grants_for
 from computer_linker.auth.owner_token import digest_of, kept_digest, matches
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.principal import NO_SESSION, Principal
+from computer_linker.policy.grants import places_of
 from computer_linker.services import Services
 from computer_linker.transports.http.body import Receive, Scope, Send, bounded_body, check_form_headers, every_value
 from computer_linker.transports.http.guards import Headers, Refused

@@ -22,6 +22,7 @@ from computer_linker.errors import (
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, parse_call
 from computer_linker.model.ids import new_handle
+from computer_linker.model.principal import Principal
 from computer_linker.transports.peer.acts import Acts, Work, plain
 from computer_linker.transports.peer.bulk import Bulk
 from computer_linker.transports.peer.facets import FacetRequest
@@ -45,12 +46,17 @@ class HostSession:
         self._peer = peer
         self._acts = acts
         self._send = send
-        self.who = principal_of(peer, new_handle("link"))
+        self._connection = new_handle("link")
         self._last_id = 0
         self._reports: set[asyncio.Task[None]] = set()
         self._running: dict[int, tuple[asyncio.Task[None], asyncio.Task[Any]]] = {}
         self._credits: dict[int, asyncio.Semaphore] = {}
         self._large = asyncio.Semaphore(_MAX_LARGE)
+
+    @property
+    def who(self) -> Principal:
+        """The peer, with what it may use of the scopes as they are now."""
+        return principal_of(self._peer, self._connection, self._dispatchers.operations.services.config.scopes)
 
     async def take(self, frame: dict[str, Any]) -> None:
         """Handle one frame of the peer. Raises what ends the link."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,7 +12,9 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.remote.link import Offer, OfferedScope
 from computer_linker.errors import InvalidRequest, PermissionDenied
 from computer_linker.model.principal import Principal
+from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import holds, sees_scope
+from computer_linker.policy.grants import grants_that_hold
 from computer_linker.policy.visible_text import escaped
 from computer_linker.services import Services
 from computer_linker.transports.peer.table import Peer
@@ -28,7 +31,7 @@ def own_offer(services: Services, peer: Peer | None) -> Offer:
         architecture=platform.machine().lower(),
         facets=computer.capabilities().facets,
         traits=["keyboard.takes_any_character"] if _takes_any_character(computer) else [],
-        scopes=[] if peer is None else _granted_scopes(services, principal_of(peer, "offer")),
+        scopes=[] if peer is None else _granted_scopes(services, principal_of(peer, "offer", config.scopes)),
     )
 
 
@@ -88,11 +91,16 @@ def refuse_drift(peer: Peer, offer: Offer) -> None:
         )
 
 
-def principal_of(peer: Peer, connection: str) -> Principal:
-    """The principal of this peer's calls."""
+def principal_id(peer: Peer) -> str:
+    """The id of the principal of this peer's calls."""
+    return f"peer:{peer.machine_id}"
+
+
+def principal_of(peer: Peer, connection: str, scopes: Iterable[Scope]) -> Principal:
+    """The principal of this peer's calls, with what it may use of the scopes as they are now."""
     return Principal(
-        f"peer:{peer.machine_id}", "peer", session=connection, connection=connection, client=peer.name,
-        grants=frozenset(peer.grants),
+        principal_id(peer), "peer", session=connection, connection=connection, client=peer.name,
+        grants=grants_that_hold(peer.grants, peer.places, scopes),
     )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ import secrets
 import time
 from dataclasses import dataclass
 
+from computer_linker.policy.grants import Places
+
 _ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ0123456789"
 _LENGTH = 26
 _VALID_S = 300
@@ -22,6 +24,7 @@ class Invitation:
 
     code: str
     grants: tuple[str, ...]
+    places: Places
     expires_at: float
     wrong: int = 0
 
@@ -37,10 +40,10 @@ class Invitations:
         """Whether a code is shown now."""
         return self._open is not None and self._open.expires_at >= time.monotonic()
 
-    def make(self, grants: tuple[str, ...]) -> Invitation:
-        """Create a new code; an older one becomes void."""
+    def make(self, grants: tuple[str, ...], places: Places | None = None) -> Invitation:
+        """Create a new code; an older one becomes void. `places` is where the granted scopes are."""
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
-        self._open = Invitation(code, grants, time.monotonic() + _VALID_S)
+        self._open = Invitation(code, grants, places or {}, time.monotonic() + _VALID_S)
         return self._open
 
     def answer(self, proof: bytes, transcript: bytes) -> Invitation | None:

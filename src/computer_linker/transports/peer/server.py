@@ -24,7 +24,14 @@ from computer_linker.transports.peer.frames import VERSION, packed, unpacked
 from computer_linker.transports.peer.host import HostSession, PeerDispatchers
 from computer_linker.transports.peer.identity import Identity, fingerprint_of, own_identity, server_context, trust
 from computer_linker.transports.peer.listener import HELLO_S, REFUSED, TOO_SLOW, UNPAIRED, PeerListener
-from computer_linker.transports.peer.offer import own_offer, parse_offer, pin_of, principal_of, refuse_drift
+from computer_linker.transports.peer.offer import (
+    own_offer,
+    parse_offer,
+    pin_of,
+    principal_id,
+    principal_of,
+    refuse_drift,
+)
 from computer_linker.transports.peer.pairing import Invitations, host_proof, transcript_of
 from computer_linker.transports.peer.table import Peer, PeerTable, is_machine_id
 from computer_linker.transports.refusals import RefusalNotes
@@ -98,7 +105,7 @@ class PeerServer:
             acts.end()
         for link in list(self._links.pop(peer.fingerprint, ())):
             await link.close(UNPAIRED, why)
-        await self._services.use(Revocation).end(principal_of(peer, why).id, "peer")
+        await self._services.use(Revocation).end(principal_id(peer), "peer")
 
     async def _serve(self, link: ServerConnection) -> None:
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -183,14 +190,14 @@ class PeerServer:
         invitation = self.invitations.answer(answer["proof"], transcript)
         if invitation is None:
             raise PermissionDenied("The pairing code is wrong, used up or expired.", rule="wrong_code")
-        peer = self.table.add(replace(joiner, grants=invitation.grants), sets_grants=True)
+        peer = self.table.add(replace(joiner, grants=invitation.grants, places=invitation.places), sets_grants=True)
         trust(self._context, peer.cert_pem)
         proof = host_proof(invitation.code, transcript)
         offer = own_offer(self._services, peer).to_wire()
         await link.send(packed({"t": "pair", "proof": proof, "as": peer.name, "offer": offer}))
         await self._end_links(peer, "paired anew")
         notes = {"given": ", ".join(peer.grants) or "nothing"}
-        await self._dispatcher.note("peer.pair", principal_of(peer, "pairing"), notes)
+        await self._dispatcher.note("peer.pair", principal_of(peer, "pairing", config.scopes), notes)
 
     def _refused_stream(self, rule: str) -> None:
         """Record a refused stream; called from the stream's own thread."""

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from computer_linker.config.store import write_whole
 from computer_linker.errors import InvalidRequest, NotFound, PermissionDenied
+from computer_linker.policy.grants import Places
 from computer_linker.services import Services
 from computer_linker.transports.peer.identity import fingerprint_of
 
@@ -25,6 +26,8 @@ class Peer:
     address: str = ""
     grants: tuple[str, ...] = ()
     """What it may use here: scope ids, or `scope:capability`. Nothing by default."""
+    places: Places = field(default_factory=dict)
+    """Where these scopes were when the owner gave them; of older pairings nothing."""
     manifest: dict[str, Any] = field(default_factory=dict)
     """Its manifest when it was paired (see offer.py); anything more is refused until the owner accepts it."""
     refused: dict[str, Any] = field(default_factory=dict)
@@ -85,7 +88,7 @@ class PeerTable:
                     )
                 del self.peers[old.name]
                 known = old.name
-                peer = _renewed(peer, old) if sets_grants else replace(peer, grants=peer.grants or old.grants)
+                peer = _renewed(peer, old) if sets_grants else _kept(peer, old)
         ids = {other.machine_id for other in self.peers.values()}
         if peer.machine_id in self.peers:
             # The two could no longer be told apart.
@@ -135,6 +138,11 @@ class PeerTable:
 def is_machine_id(value: Any) -> bool:
     """Whether this is a valid machine id: one plain word, usable in the history."""
     return type(value) is str and _MACHINE_ID.fullmatch(value) is not None
+
+
+def _kept(peer: Peer, old: Peer) -> Peer:
+    """The new entry of a machine that we joined: what it may use here is not part of this pairing."""
+    return peer if peer.grants else replace(peer, grants=old.grants, places=old.places)
 
 
 def _renewed(peer: Peer, old: Peer) -> Peer:
