@@ -57,7 +57,7 @@ class Standing(Model):
     )
     shown: Annotated[str, Field(description="The command line or the paths, without secrets; only of `same`.")] = ""
     words: Annotated[list[str], Field(description="The program and its first words.")] = []
-    options: Annotated[list[str], Field(description="Options that it covers behind these words.")] = []
+    options: Annotated[list[str], Field(description="Further options that it covers.")] = []
     folder: Annotated[str | None, Field(description="It covers this path and what is below.")] = None
     application: Annotated[str, Field(description="It covers acts on the windows of this application.")] = ""
     rest: str = ""
@@ -97,7 +97,7 @@ class Standing(Model):
         return argv[:size] == tuple(self.words) and (len(argv) == size or self.covers_further(argv[size:]))
 
     def covers_further(self, further: Sequence[str]) -> bool:
-        """Whether it covers a command with these arguments behind its words.
+        """Whether it covers a command with these further arguments.
 
         An option can make a program write elsewhere or start another one (`git log --output=FILE`): only those that the
         person saw are covered. A command that only reads stays one, with any options.
@@ -161,7 +161,7 @@ def standing_of(
     now = datetime.now(UTC)
     shape = extent == "shape"
     seen = asked.about or _NOTHING
-    words = _first_words(seen.argv) if shape else ()
+    first = _first_words(seen.argv) if shape else ()
     return Standing(
         id=new_handle("standing"),
         extent=extent,
@@ -172,8 +172,8 @@ def standing_of(
         client=asked.client,
         digest=None if shape else exact_digest(asked),
         shown="" if shape else command_preview(seen.argv) if seen.argv else " ".join(seen.paths)[:MAX_PREVIEW],
-        words=list(words),
-        options=list(dict.fromkeys(filter(is_option, seen.argv[len(words) :]))) if shape else [],
+        words=list(first),
+        options=list(dict.fromkeys(filter(is_option, seen.argv[len(first) :]))) if shape else [],
         folder=_common_folder(seen.paths, is_command=bool(seen.argv)) if shape and seen.paths else None,
         application=seen.application if shape else "",
         rest=asked.rest if shape else "",

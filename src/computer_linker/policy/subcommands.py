@@ -98,7 +98,7 @@ _CHOOSES: dict[str, frozenset[str]] = {
     "kubectl": frozenset("exec run config".split()),
 }
 _EACH_WORD = frozenset("make gmake just ninja rake task invoke gradle gradlew mvn ant tox nox".split())
-"""Programs that carry out each of their words: `make test install`."""
+"""Programs that carry out each of their arguments: `make test install`."""
 
 _GIT_SHOWING = frozenset("status log diff show blame shortlog ls-files ls-tree rev-parse describe".split())
 _GIT_SHOWS = re.compile(
@@ -120,7 +120,7 @@ def only_shows(program: str, verb: str, option: str) -> bool:
 
 
 def chooses_later(program: str, verb: str) -> bool:
-    """True where the words behind this one choose what is done or started: `git stash drop`, `npm run deploy`, `uv run sh`."""
+    """True where the arguments after this one choose what is done or started: `git stash drop`, `npm run deploy`, `uv run sh`."""
     return program in _EACH_WORD or verb in _CHOOSES.get(program, ())
 
 
