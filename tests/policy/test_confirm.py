@@ -9,7 +9,7 @@ import pytest
 
 from computer_linker.approvals.ledger import Ledger
 from computer_linker.approvals.request import ApprovalRequest
-from computer_linker.errors import ConfirmRequired, DeniedByPerson, InvalidRequest
+from computer_linker.errors import ConfirmRequired, DeniedByPerson, InvalidRequest, LimitExceeded
 from computer_linker.model.principal import Principal
 from computer_linker.policy.digest import canonical_request, digest_of
 from computer_linker.policy.visible_text import escaped, preview
@@ -108,7 +108,7 @@ def test_three_noes_in_a_row_end_the_questions_for_a_while() -> None:
 
 def test_the_waiting_list_is_bounded() -> None:
     ledger = Ledger()
-    with pytest.raises(ConfirmRequired):
+    with pytest.raises(LimitExceeded):
         for number in range(1000):
             ledger.ask(asked(number))
     assert len(ledger.waiting(0)) <= 200
