@@ -256,7 +256,7 @@ def test_a_form_that_another_site_sent_answers_nothing(service: Service) -> None
     secret = re.search(rb'name="?csrf"? value="?([\w-]+)', http.send("GET", "/approve", headers=cookie)[1])
     assert secret is not None
     form = b"id=" + waiting.encode() + b"&csrf=" + secret[1]
-    sent = {**cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    sent = {**cookie, "content-type": "application/x-www-form-urlencoded"}
     for site in ("cross-site", "same-site"):
         given = form + b"&answer=allow"
         assert http.send("POST", "/approve", given, headers={**sent, "Sec-Fetch-Site": site})[0] == 403
