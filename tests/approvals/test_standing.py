@@ -271,6 +271,11 @@ async def test_each_choice_says_what_it_covers_and_would_have_covered(road: Road
     assert asked is not None
     same, shape = await choices_of(road.app.services, asked)
     assert shape.covers == "every file.write in src and below by tests in scope app"
+    top = await write(road, "top.txt", "2")
+    above = approvals(road).ledger.find(top["error"]["details"]["approvalId"])
+    assert above is not None
+    _, own = await choices_of(road.app.services, above)
+    assert own.covers == "every file.write of top.txt, or in it where it is a folder by tests in scope app"
     # Each of the three was refused once and done once, and this one was refused.
     assert (shape.matched, same.matched) == (7, 3) and len(shape.examples) == 3
     assert all("src/" in example for example in shape.examples)

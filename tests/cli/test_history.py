@@ -202,6 +202,30 @@ async def test_show_tells_everything_of_one_operation_and_undo_takes_its_id(tmp_
     assert json.loads(command(home, "show", whole, "--json").stdout)["undoable"] is False
 
 
+async def test_an_undo_is_one_row_and_takes_none_of_the_rows_that_were_asked_for(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with Road.open(tmp_path) as road:
+        for content in ("1", "2", "3"):
+            await road.data("file.write", "notes.txt", input={"content": content})
+        last = (await road.call("batch.run", input={"steps": []}))["operationId"]
+    write_config(home, tmp_path / "root")
+    environment = {**os.environ, "COMPUTER_LINKER_HOME": str(home)}
+    codes = [
+        subprocess.run(
+            [sys.executable, "-m", "computer_linker", "undo", what], env=environment, timeout=240, check=False
+        )
+        for what in ("notes.txt", str(last))
+    ]
+    assert [done.returncode for done in codes] == [0, 1]
+    _, nothing, undone, tried, *written = command(home, "--limit", "6").stdout.splitlines()
+    assert "nothing kept to undo" in nothing and "characters" not in nothing
+    assert "took back the change of notes.txt" in undone and "tried to run a batch" in tried
+    assert len(written) == 3 and all("wrote notes.txt" in row for row in written)
+    asked = command(home, "--query", "op:file.undo", "--limit", "6").stdout.splitlines()
+    assert len(asked) == 2 and "took back the change of notes.txt" in asked[1]
+    assert len(command(home, "--limit", "3").stdout.splitlines()) == 4
+
+
 @pytest.mark.parametrize("session", ["session-1", "a session's name", "$(touch x) `y`"])
 async def test_a_command_that_show_names_runs_as_it_is_written(tmp_path: Path, session: str) -> None:
     """Defect: `history --query session:…` of a session whose name a shell divides."""

@@ -161,6 +161,23 @@ def test_a_config_others_can_write_starts_nothing(home: Path, tmp_path: Path) ->
     nothing_listens(home)
 
 
+def test_doctor_looks_at_the_rest_when_others_can_write_the_config_of_a_running_service(
+    home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "app").mkdir()
+    with started(home, str(tmp_path / "app")):
+        (home / "config.json").chmod(0o666)
+        looked = run(home, "doctor")
+        assert looked.returncode == 1, looked.stderr
+        assert "can be written by other users" in looked.stdout and "doctor --fix" in looked.stdout
+        assert "every request is refused until the config is repaired" in looked.stdout and "python" in looked.stdout
+        refused = run(home, "op", "file.list", ".", "--scope", "app")
+        assert refused.returncode == 1 and "other users" in refused.stderr
+        assert "Made config.json private" in run(home, "doctor", "--fix").stdout
+        assert "refused until" not in run(home, "doctor").stdout
+        assert run(home, "op", "file.list", ".", "--scope", "app").returncode == 0
+
+
 def test_op_starts_a_service_reads_writes_and_is_refused(home: Path, tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "notes.txt").write_text("hello\n")

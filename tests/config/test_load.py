@@ -226,6 +226,7 @@ def test_every_forbidden_root_is_named_at_once_with_its_place(home: Path) -> Non
     [
         ('{"port": 1,\n "host": }', "config.json:2:10: is not valid JSON: expecting value"),
         ('{"port": 1,\n "port": 2}', "config.json:2:2: `port` is a doubled key"),
+        ('{"port": "1', "config.json:1:10: is not valid JSON: unterminated string"),
         ('{"port": 1', "config.json:1:11: is not valid JSON: expecting ',' delimiter"),
         ("5", "config.json:1:1: must be an object"),
     ],

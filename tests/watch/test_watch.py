@@ -248,7 +248,8 @@ def test_a_running_call_and_a_process_are_stopped_by_a_key(watched: Watched) -> 
     watched.terminal.press("3")
     watched.terminal.until("[3 running]", "sleep 601", "running")
     watched.terminal.press("x")
-    watched.terminal.until("and everything it started?")
+    asked = watched.terminal.until("and everything it started?")
+    assert any("┃" in line and "sleep 601" in line for line in asked.splitlines()), "the question names the command"
     watched.terminal.press("y")
     watched.terminal.until("Stopped.", without="and everything it started?")
     assert _processes("sleep", "601") == []

@@ -151,7 +151,11 @@ class Standing(Model):
             return f" on the windows of {escaped(self.application)}"
         if self.folder is None:
             return ""
-        return " in the whole scope" if self.folder == "." else f" in {escaped(self.folder.rstrip('/'))} and below"
+        if self.folder == ".":
+            return " in the whole scope"
+        if self.words or self.folder.endswith("/"):
+            return f" in {escaped(self.folder.rstrip('/'))} and below"
+        return f" of {escaped(self.folder)}, or in it where it is a folder"
 
 
 def standing_of(

@@ -271,7 +271,8 @@ def _did_not_happen(event: HistoryEvent) -> bool:
         return False
     if event["outcome"] == "refused" or event["errorCode"] in _UNASKED or event["reason"] == WITHDRAWN:
         return True
-    is_open = event["errorCode"] in _MAYBE_BEGUN or event["effect"] is not None or event["op"] == "batch.run"
+    is_batch_begun = event["op"] == "batch.run" and "steps" in event["summary"]
+    is_open = event["errorCode"] in _MAYBE_BEGUN or event["effect"] is not None or is_batch_begun
     return event["outcome"] == "failed" and not is_open
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from computer_linker.audit.history import HistoryFolder
     from computer_linker.model.history import HistoryEvent
+    from computer_linker.owner.history.list import HistoryView, ListInput
 
 _Json = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 _Scope = Annotated[str | None, typer.Option(help="Only this scope.")]
@@ -74,7 +75,21 @@ def _show(
     elif as_json or view in ("debug_bundle", "verify"):
         print_json(found.to_wire())
     else:
-        print_view(found)
+        print_view(_rows(found, given) if view in ("last", "timeline") else found)
+
+
+def _rows(found: "HistoryView", given: "ListInput") -> "HistoryView":
+    """The view with as many rows as were asked for: a part that the row of its whole shows has none of its own."""
+    from computer_linker.cli.history_table import without_parts
+    from computer_linker.cli.owner import ask
+    from computer_linker.owner.history.list import MAX_EVENTS, HistoryView, history_list
+
+    rows, asked = without_parts(found.events), given.limit
+    while len(rows) < given.limit and found.next_cursor is not None and asked < MAX_EVENTS:
+        asked = min(asked + given.limit - len(rows), MAX_EVENTS)
+        found = ask(history_list, given.model_copy(update={"limit": asked}), HistoryView)
+        rows = without_parts(found.events)
+    return found.model_copy(update={"events": rows[: given.limit]})
 
 
 def _export(

@@ -20,9 +20,14 @@ _LEAST_WHAT = 16
 _MOST_LINES = 3
 
 
+def without_parts(events: Sequence[HistoryEvent]) -> list[HistoryEvent]:
+    """The events but those that the row of another of them shows."""
+    known = {event["operationId"] for event in events}
+    return [event for event in events if not (is_part(event) and event["parent"] in known)]
+
+
 def print_events(events: Sequence[HistoryEvent]) -> None:
     """Print events as aligned rows. A terminal gets rows of its width and a line for each day; a pipe gets all of the text."""
-    events = [event for event in events if not is_part(event)]
     rows = [_cells(event) for event in events]
     natural = [max(len_of(cell) for cell in column) for column in zip(_HEADERS, *rows, strict=True)]
     table = Rows(natural)

@@ -63,7 +63,7 @@ def syntax_problem(text: str) -> Problem | None:
     try:
         _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        reason = error.msg[:1].lower() + error.msg[1:]
+        reason = (error.msg[:1].lower() + error.msg[1:]).removesuffix(" starting at")
         return Problem((), f"is not valid JSON: {reason}", "syntax", error.lineno, error.colno)
     except (RecursionError, ValueError):
         return None

@@ -8,6 +8,7 @@ from pydantic import Field
 from computer_linker.audit.history import matching
 from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.model.envelope import Call
+from computer_linker.model.ids import short_id
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
 from computer_linker.service.changing_config import kept_config_changes, newest_config_change, undo_config_change
 
@@ -78,10 +79,11 @@ async def undo(ctx: Context, input: UndoInput) -> Undone:
     if wanted in files:
         return await _undo_files(ctx, wanted, files[wanted].scope_id)
     if wanted not in config:
+        # The history would mask a whole id as it masks what may be a secret.
+        is_id = len(wanted) == len(ctx.operation_id) and wanted.isupper()
+        name = short_id(wanted) if is_id else wanted[:80]
         raise NotFound(
-            "There is nothing kept to undo."
-            if input.operation == _LAST
-            else f"There is nothing kept to undo {wanted[:80]}.",
+            "There is nothing kept to undo." if input.operation == _LAST else f"There is nothing kept to undo {name}.",
             hint="the newest changes of files and of the config are kept: computer-linker history",
         )
     ctx.note(config=True)

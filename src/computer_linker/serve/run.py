@@ -157,7 +157,7 @@ async def _announce(app: App, http: Reach | None, address: str | None) -> None:
     if http is None:
         return
     if http.listening is not None:
-        http.listening(listeners(app.services))
+        http.listening(listeners(app.services, app.config))
     try:
         await app.dispatcher.note("service.start", owner_principal(), {"address": address, "version": __version__})
     except AuditUnavailable as error:

@@ -85,7 +85,7 @@ class ServiceIntrospection:
             answer["service"]["stateFolder"] = str(self._app.home)
         if "exposure" in answer:
             exposure = answer["exposure"]
-            exposure["listeners"] = [one.to_wire() for one in listeners(self._app.services)]
+            exposure["listeners"] = [one.to_wire() for one in listeners(self._app.services, self._app.config)]
             found = await to_thread.run_sync(security_findings, self._app.config, self._app.home)
             exposure["warnings"] = [finding.message for finding in found]
             exposure["tunnelTools"] = await self._tunnel_tools()

@@ -40,14 +40,14 @@ class Listener(Model):
     close: Annotated[str, Field(description="The command that closes it.")]
 
 
-def listeners(services: Services) -> list[Listener]:
-    """Every listener of this process; empty when it is not a service."""
+def listeners(services: Services, config: Config | None) -> list[Listener]:
+    """Every listener of this process; empty when it is not a service. `config` is None while the file is refused."""
     lifetime = services.peek(Lifetime)
     if lifetime is None:
         return []
     return [
         *_local(services, lifetime),
-        *_http(services.config, lifetime),
+        *_http(config, lifetime),
         *_tunnel(services),
         *_peers(services),
         *_fleet(services),
@@ -64,7 +64,7 @@ def _local(services: Services, lifetime: Lifetime) -> list[Listener]:
     ]
 
 
-def _http(config: Config, lifetime: Lifetime) -> list[Listener]:
+def _http(config: Config | None, lifetime: Lifetime) -> list[Listener]:
     url = lifetime.bound_url
     if url is None:
         return []
@@ -73,16 +73,20 @@ def _http(config: Config, lifetime: Lifetime) -> list[Listener]:
     where = "any program of this computer" if reach == "machine" else "any computer that reaches this address"
     if host in EVERY:
         where += " and sends this computer's loopback name as Host (others get 421; serve --host ADDRESS answers there)"
-    credential = "without a token" if config.owner_token is None else "with the owner token or an OAuth session"
-    found = [
-        Listener(kind="http", address=url, reach=reach, who=f"{where}, {credential}", since=lifetime.since, close=_STOP)
-    ]
-    if config.approval_page:
+    who = f"{where}, {_credential(config)}"
+    found = [Listener(kind="http", address=url, reach=reach, who=who, since=lifetime.since, close=_STOP)]
+    if config is not None and config.approval_page:
         page = url.removesuffix("/mcp") + "/approve"
         who = "a phone that was given a one-time link"
         close = "computer-linker config set approvalPage false"
         found.append(Listener(kind="approvalPage", address=page, reach=reach, who=who, since=None, close=close))
     return found
+
+
+def _credential(config: Config | None) -> str:
+    if config is None:
+        return "but every request is refused until the config is repaired"
+    return "without a token" if config.owner_token is None else "with the owner token or an OAuth session"
 
 
 def bound_host(lifetime: Lifetime | None) -> str | None:

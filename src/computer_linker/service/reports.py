@@ -90,7 +90,7 @@ async def status_report(ctx: Context) -> StatusReport:
         machine_name=config.machine_name,
         home=str(services.home),
         service=_service(ctx, config),
-        listeners=listeners(services),
+        listeners=listeners(services, config),
         tunnel=StatusTunnel(**tunnel.model_dump(), requested=config.tunnel.provider),
         configured_url=f"http://{config.host}:{config.port}/mcp",
         scopes=[StatusScope(id=s.id, type=s.type, roots=s.roots, capabilities=s.capabilities) for s in config.scopes],
@@ -107,14 +107,14 @@ async def doctor_report(ctx: Context) -> DoctorReport:
     found = await to_thread.run_sync(diagnosis, config, services.home, refusal, bound)
     shown = config if config is not None else parse(first_document(None))
     base = f"http://{shown.host}:{shown.port}"
-    manager = services.peek(TunnelManager)
+    manager = services.peek(TunnelManager) if config is not None else None
     around = surroundings_without_service(services.home, shown)
     return DoctorReport(
         **{name: getattr(found, name) for name in Diagnosis.model_fields},
         home=str(services.home),
         user=this_user(),
         service=_service(ctx, config),
-        listeners=listeners(services),
+        listeners=listeners(services, config),
         urls=Addresses(mcp=f"{base}/mcp", api=f"{base}/api/v1/control", public=shown.public_base_url),
         tunnels=manager.report() if manager is not None else tunnel_report(around, records.read(services.home)),
         facets=dict(ctx.computer.capabilities().facets),

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from computer_linker.watch.requests import Request, RequestPanel
 from computer_linker.watch.screens import ReadScreen, RequestScreen
-from computer_linker.watch.tables import printable
+from computer_linker.watch.tables import printable, process_name
 
 if TYPE_CHECKING:
     from computer_linker.watch.app import WatchApp
@@ -78,8 +78,10 @@ class Acts:
         """Stop the selected process, agent or running call."""
         identifier = self._app.selected
         call = self._app.call_of(identifier)
-        if self._app.view == "running" and self._app.facts_of(identifier) is not None:
-            self._stop(f"Stop {identifier} and everything it started?", "process.stop", {"process": identifier})
+        process = self._app.facts_of(identifier) if self._app.view == "running" else None
+        if process is not None:
+            question = f"Stop this and everything it started?\n{process_name(process)}\n{identifier}"
+            self._stop(question, "process.stop", {"process": identifier})
         elif self._app.view == "calls" and call is not None and call.is_running:
             self._stop(f"Stop this call of {call.row.who}?\n{call.row.what}", "call.stop", {"operation": identifier})
         else:

@@ -218,7 +218,7 @@ class WatchApp(App[None]):
             f"NO SERVICE: {self._away}" if self._away else f"PAUSED until {self._paused}" if self._paused else "live"
         )
         waits = f"  {len(self._panel.waiting)} WAIT" if self._panel.waiting else ""
-        counts = f"{_count(clients, 'client')}  {_count(calls, 'call')} and {_count(runs, 'process')} running"
+        counts = f"{_count(clients, 'client')} seen  {_count(calls, 'call')} and {_count(runs, 'process')} running"
         self.query_one("#head", Static).update(tables.printable(f" Computer Linker  {state}{waits}  {counts}"))
 
     def _columns(self) -> None:

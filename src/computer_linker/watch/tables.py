@@ -89,12 +89,16 @@ def client_rows(calls: Calls) -> list[Row]:
     ]  # fmt: skip
 
 
+def process_name(one: dict[str, Any]) -> str:
+    """A process on the screen, by its command line."""
+    return process_label(one.get("commandPreview") or "", one.get("name"))
+
+
 def running_rows(processes: Iterable[dict[str, Any]]) -> list[Row]:
     """Processes and agent sessions, those that run first."""
     found = []
     for one in processes:
-        what = process_label(one.get("commandPreview") or "", one.get("name"))
-        cells = _cells(one["processId"], one["scope"], one["kind"], one["status"], one["principal"], what)
+        cells = _cells(one["processId"], one["scope"], one["kind"], one["status"], one["principal"], process_name(one))
         found.append((one["status"] != "running", Row(one["processId"], cells)))
     return [row for _, row in sorted(found, key=lambda pair: pair[0])]
 
