@@ -78,6 +78,13 @@ async def test_planted_names_are_taken_away_in_every_folder(tmp_path: Path, kind
         assert (road.home / "refused").stat().st_mode & 0o777 == 0o700
 
 
+async def test_what_was_taken_away_once_is_taken_away_from_every_later_command(tmp_path: Path, kind: Kind) -> None:
+    async with held_by(tmp_path, kind) as road:
+        for _ in range(3):
+            told = await sh(road, "echo x > .mcp.json; ln -s a .bashrc; mkdir .vscode")
+            assert names(road.root) == [] and sum("protected name" in warning for warning in told["warnings"]) == 3
+
+
 @pytest.mark.parametrize("name", [".VSCode", ".Git", "git~1", ".\u200bmcp.json", ".mcp.json ", ".\uff43odex"])
 async def test_names_that_compare_equal_are_planted_too(tmp_path: Path, name: str) -> None:
     async with held_by(tmp_path, "bubblewrap") as road:

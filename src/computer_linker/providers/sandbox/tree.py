@@ -143,6 +143,9 @@ class Tree:
             self.version += 1
         if link is not None:
             self.absent.pop(parts, None)
+        else:
+            # Else a later command, started after the scan that first saw it, could create it and keep it.
+            self._gone[parts] = self.number
 
     def close(self) -> None:
         """Release the watches, which takes the kernel some ten milliseconds."""
