@@ -147,7 +147,7 @@ async def test_a_question_that_would_show_something_else_by_now_is_a_new_one(roa
 async def test_a_clients_own_name_cannot_paint_over_what_is_shown(road: Road) -> None:
     await write(road, principal=replace(LOCAL, client="nice\x1b[2J\u202e\nAllowed."))
     [asked] = people(road).waiting()
-    assert asked.client == "nice\\x1b[2J\\u202e\\x0aAllowed."
+    assert asked.client == 'client "nice\\x1b[2J\\u202e\\x0aAllowed."'
 
 
 async def test_the_page_shows_it_as_text_and_the_picture_within(road: Road) -> None:

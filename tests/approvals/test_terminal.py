@@ -304,7 +304,7 @@ def test_a_shape_at_the_terminal_is_shown_listed_and_revoked(service: Service) -
         cli(service, "scope", "edit", "app", "--deny", "git:write")
         told = cli(service, "approvals", "list")
         assert "not in force, for the rules of its scope were changed since: every file.write in src" in told
-        assert "allowed until" not in told and lines.write("src/c.py")["error"]["code"] == "confirm_required"
+        assert "allowed until" not in told and lines.write("src/c.py")["error"]["code"] == "no_answer"
         cli(service, "scope", "edit", "app", "--allow", "git:write")
         assert "Took back 1" in cli(service, "approvals", "revoke", listed[0]["id"])
         assert lines.write("src/c.py")["error"]["code"] == "confirm_required"

@@ -248,7 +248,7 @@ def test_the_page_takes_no_yes_for_what_is_too_long_for_it(service: Service) -> 
         "computer_operation", scope="app", op="file.write", target="a.txt", input={"content": "x" * 400_000}
     )
     link.close()
-    assert again["error"]["code"] == "confirm_required" and not (service.root / "a.txt").exists()
+    assert again["error"]["code"] == "no_answer" and not (service.root / "a.txt").exists()
 
 
 @pytest.mark.skipif(shutil.which("dbus-daemon") is None, reason="not installed: dbus-daemon")
@@ -278,7 +278,7 @@ async def test_a_notice_of_a_long_request_has_no_button_that_allows(tmp_path: Pa
                     area.press(notice.number, button)
                     if button == "allow":
                         area.press(notice.number, "deny")
-            expected = "denied_by_person" if button == "deny" else "confirm_required"
+            expected = "denied_by_person" if button == "deny" else "no_answer"
             assert answers[0]["error"]["code"] == expected and not (road.root / "a.txt").exists()
     finally:
         stop(process)

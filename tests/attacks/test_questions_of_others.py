@@ -7,7 +7,7 @@ import pytest
 
 from computer_linker.approvals.ledger import Ledger
 from computer_linker.approvals.request import ApprovalRequest
-from computer_linker.errors import ConfirmRequired
+from computer_linker.errors import LimitExceeded
 from computer_linker.model.principal import Principal
 from support.road import LOCAL, OWNER, Road, folder_scope
 
@@ -27,7 +27,7 @@ def put(ledger: Ledger, who: Principal, count: int, length: int = 10, start: int
         try:
             ledger.ask(question(number, who, length))
             taken += 1
-        except ConfirmRequired:
+        except LimitExceeded:
             pass
     return taken
 

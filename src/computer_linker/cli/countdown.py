@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from computer_linker.cli.output import CliError
 
 _ERASE = "\r\x1b[K"
+_LATE_S = 3
 
 
 def ask_until(prompt: str, deadline: float, is_over: Callable[[], bool]) -> str | None:
@@ -20,7 +21,8 @@ def ask_until(prompt: str, deadline: float, is_over: Callable[[], bool]) -> str 
             left = round(deadline - time.monotonic())
             sys.stderr.write(f"{_ERASE}{prompt} ({max(0, left)} s left): {typed}")
             sys.stderr.flush()
-            if left <= 0 or is_over():
+            # The seconds are rounded, so `is_over` tells the end; a little later there is nothing to wait for in any case.
+            if left <= -_LATE_S or is_over():
                 sys.stderr.write("\n")
                 return None
             for key in _keys():
