@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 
 from computer_linker.model.paths import PathRules
@@ -14,6 +13,7 @@ from computer_linker.providers.sandbox import seatbelt
 from computer_linker.providers.sandbox.boundary import Confinement, Folder
 from computer_linker.providers.sandbox.masks import known_masks
 from computer_linker.providers.sandbox.tree import Tree
+from support.waiting import until
 
 
 @pytest.fixture
@@ -89,9 +89,7 @@ async def test_the_argv_follows_untouched(folder: Folder) -> None:
     private = Path(env["TMPDIR"])
     assert private.is_dir()
     plan.release()
-    with anyio.fail_after(60):
-        while private.exists():
-            await anyio.sleep(0.01)
+    await until(lambda: not private.exists())
 
 
 def _outside_strings(text: str) -> str:
