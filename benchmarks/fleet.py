@@ -9,8 +9,6 @@ import time
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
-import uvloop
-
 from benchmarks.fleet_copy import Server, copied
 from benchmarks.ratio import Ratio
 from computer_linker.computer.facets.files import Stat
@@ -28,6 +26,7 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.service.app import App, open_app
+from computer_linker.system import event_loop
 from computer_linker.transports.peer.identity import own_identity
 
 MACHINES = 200
@@ -58,8 +57,8 @@ class _AwayFiles(LocalFiles):
 
 def run() -> list[Ratio]:
     """The rows."""
-    away = uvloop.run(_measured(AWAY_S))
-    near = uvloop.run(_measured(0.0))
+    away = event_loop.run(_measured(AWAY_S))
+    near = event_loop.run(_measured(0.0))
     return [
         Ratio(
             f"file.stat on {MACHINES} machines at once", away[1], away[0], 10,
@@ -173,4 +172,4 @@ async def _be_machines(url: str, hub: str, folder: Path, away_s: float) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(_be_machines(sys.argv[1], sys.argv[2], Path(sys.argv[3]), float(sys.argv[4])))
+    event_loop.run(_be_machines(sys.argv[1], sys.argv[2], Path(sys.argv[3]), float(sys.argv[4])))

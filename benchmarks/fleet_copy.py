@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import nats
-import uvloop
 
 from benchmarks.peers import MEMORY_MB, _in_memory, _peak, _peak_reset
 from benchmarks.ratio import Ratio
@@ -31,6 +30,7 @@ from computer_linker.fleet.streams import CHUNK, WINDOW
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.service.app import App, open_app
+from computer_linker.system import event_loop
 from computer_linker.transports.peer.identity import own_identity
 
 SIZE = 256 << 20
@@ -57,7 +57,7 @@ def copied() -> list[Ratio]:
     """The rows."""
     folder = Path(tempfile.mkdtemp(dir=_in_memory()))
     try:
-        return uvloop.run(_measured(folder))
+        return event_loop.run(_measured(folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -170,4 +170,4 @@ async def _app(stack: AsyncExitStack, folder: Path, name: str) -> tuple[App, Sig
 
 
 if __name__ == "__main__":
-    uvloop.run(_be_far(sys.argv[1], sys.argv[2], Path(sys.argv[3])))
+    event_loop.run(_be_far(sys.argv[1], sys.argv[2], Path(sys.argv[3])))

@@ -7,12 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import uvloop
-
 from benchmarks.ratio import Ratio
 from computer_linker.model.network import parse_entry
 from computer_linker.providers.network.gate import Gate
 from computer_linker.providers.network.reach import Own, Reach, Rules
+from computer_linker.system import event_loop
 
 _GIGABYTE = 1 << 30
 _ROUNDS = 300
@@ -76,8 +75,7 @@ def run() -> list[Ratio]:
     assert server.stdout is not None
     try:
         # The service's own loop.
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_measured(int(server.stdout.readline())))
+        return event_loop.run(_measured(int(server.stdout.readline())))
     finally:
         server.kill()
         server.wait()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.ratio import Ratio
+from computer_linker.system import event_loop
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
@@ -51,12 +52,7 @@ def _in_memory() -> str | None:
 def as_the_service(main: Coroutine[Any, Any, T]) -> T:
     """Run on the event loop that the service would run on, as both sides do in earnest."""
     sys.setswitchinterval(0.0005)
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+    return event_loop.run(main)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from computer_linker.errors import NoAnswer
 from computer_linker.model.envelope import Call
 from computer_linker.model.scope import Rights, Scope
 from computer_linker.operations.file.write import file_write
+from computer_linker.system.event_loop import new_event_loop
 from support.road import LOCAL, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -21,9 +22,9 @@ OP: Rights = file_write
 
 
 @pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, bool]]:
-    """The loop of the service: its clock counts whole milliseconds."""
-    return ("asyncio", {"use_uvloop": True})
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    """The loop of the service."""
+    return ("asyncio", {"loop_factory": new_event_loop})
 
 
 async def test_silence_of_an_approver_is_never_called_a_missing_approver(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from computer_linker.service.peers import PeerManager
 from computer_linker.service.routing import ComputerRouter
 from computer_linker.service.settings import live_config
 from computer_linker.service.startup_probe import boundary_found_out
+from computer_linker.system import event_loop
 from computer_linker.transports.bridge.listener import BridgeListener
 from computer_linker.transports.local_callers import LocalCallers
 from computer_linker.transports.mcp.fast_path import FastPath
@@ -221,13 +222,7 @@ def _lock_or_take_over(home: Path) -> int:
 def _run(main: Coroutine[Any, Any, None]) -> None:
     # Clients are served by one thread: it must not wait the default 5 ms for a worker to release the GIL.
     sys.setswitchinterval(0.0005)
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-        return
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)
+    event_loop.run(main)
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:
