@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from support.road import Road, folder_scope
@@ -69,3 +70,25 @@ async def test_one_patch_makes_no_repository(tmp_path: Path) -> None:
             refused = await road.call("file.patch", input={"diff": diff})
             assert not refused["ok"] and refused["error"]["details"]["rule"] == "protected", refused
         assert sorted(path.name for path in road.root.rglob("*")) == ["sub"]
+
+
+@pytest.mark.parametrize("last", range(3))
+async def test_changes_at_the_same_moment_complete_no_repository(tmp_path: Path, last: int) -> None:
+    """Found: each of two changes was judged before the other was made."""
+    async with Road.open(tmp_path) as road:
+        found = []
+        for number in range(20):
+            folder = f"d{number}"
+            parts = [*PARTS[:last], *PARTS[last + 1 :]]
+            assert (await write(road, f"{folder}/{PARTS[last]}"))["ok"]
+            answers: list[dict[str, Any]] = []
+
+            async def one(part: str, folder: str = folder, answers: list[dict[str, Any]] = answers) -> None:
+                answers.append(await write(road, f"{folder}/{part}"))
+
+            async with anyio.create_task_group() as group:
+                for part in parts:
+                    group.start_soon(one, part)
+            assert sorted(answer["ok"] for answer in answers) == [False, True], answers
+            found += [{"HEAD", "objects", "refs"} <= {path.name for path in (road.root / folder).iterdir()}]
+        assert not any(found)

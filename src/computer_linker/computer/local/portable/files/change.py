@@ -20,7 +20,12 @@ from computer_linker.computer.facets.files import (
 )
 from computer_linker.computer.local.faults import fault
 from computer_linker.computer.local.portable.files.move import StagedFolder, StagedMove, StagedTreeCopy
-from computer_linker.computer.local.portable.files.open import FOLDER, OpenedParent, refuse_git_folder
+from computer_linker.computer.local.portable.files.open import (
+    FOLDER,
+    OpenedParent,
+    refuse_git_folder,
+    refuse_repository,
+)
 from computer_linker.computer.local.portable.files.remove import StagedRemove, StagedRestore
 from computer_linker.computer.local.portable.files.stage import Staged, StagingArea
 from computer_linker.computer.local.portable.files.trees import refuse_too_large
@@ -116,6 +121,8 @@ class Batch:
         """Make the changes in order. When one fails, those before it are reverted and the error is raised."""
         for number, (change, staged) in enumerate(zip(self.changes, self.staged, strict=True)):
             try:
+                # Another change may have made the other parts of a repository since this one was prepared.
+                refuse_repository(staged.place)
                 self._at(change, staged.commit)
             except BaseException:
                 for done in reversed(self.staged[: number + 1]):

@@ -132,7 +132,7 @@ class Opener:
         place = OpenedParent(folder, path.name, real.child(*missing, path.name), tuple(missing))
         try:
             check_name(place.path, for_writing=True)
-            _refuse_repository(place)
+            refuse_repository(place)
             refuse_closed(self.roots.hold(path.root), place.path)
         except BaseException:
             place.close()
@@ -236,7 +236,7 @@ def _of_a_service(path: RootedPath) -> PermissionDenied:
     )
 
 
-def _refuse_repository(place: OpenedParent) -> None:
+def refuse_repository(place: OpenedParent) -> None:
     """Refuse names that turn a folder into a git repository, or that git executes or reads in one without `.git`."""
     if place.path.rules.allow_protected:
         return
