@@ -325,3 +325,26 @@ async def test_longer_shell_lines_are_not_counted_as_covered(road: Road) -> None
     assert asked is not None
     _, shape = await choices_of(road.app.services, asked)
     assert shape.matched == 2 and all("echo a" in one and ";" not in one and "&" not in one for one in shape.examples)
+
+
+DELETING = {"diff": "--- a/src/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n"}
+RENAMING = {
+    "diff": "diff --git a/src/b.txt b/src/c.txt\nsimilarity index 100%\nrename from src/b.txt\nrename to src/c.txt\n"
+}
+
+
+@pytest.mark.parametrize("diff", [DELETING, RENAMING])
+async def test_a_yes_to_the_shape_of_an_edit_covers_nothing_that_removes(road: Road, diff: dict[str, str]) -> None:
+    for name in ("a.txt", "b.txt"):
+        (road.root / "src" / name).write_text(name[0] + "\n")
+    edit = {"edits": [{"oldText": "a", "newText": "x"}]}
+    refused = await road.call("file.patch", "src/a.txt", input=edit)
+    asked = approvals(road).ledger.find(refused["error"]["details"]["approvalId"])
+    assert asked is not None
+    _, shape = await choices_of(road.app.services, asked)
+    assert shape.covers == "every file.patch that only writes in src and below by tests in scope app"
+    await allow(road, "shape", "file.patch", "src/a.txt", input=edit)
+    assert is_asked(await road.call("file.patch", input=diff))
+    assert (road.root / "src/b.txt").read_text() == "b\n"
+    more = await road.call("file.patch", "src/b.txt", input={"edits": [{"oldText": "b", "newText": "y"}]})
+    assert more["ok"] and more["approval"]["extent"] == "shape"

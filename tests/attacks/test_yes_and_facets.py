@@ -314,3 +314,42 @@ def test_every_facet_method_that_acts_on_something_is_shown() -> None:
         "session.lock_screen", "processes.feed", "processes.signal", "processes.kill", "processes.hang_up",
         "processes.resize",
     }  # fmt: skip
+
+
+@asynccontextmanager
+async def two_roots(tmp_path: Path) -> AsyncIterator[Far]:
+    roots = [tmp_path / "laptop" / "root", tmp_path / "laptop" / "other"]
+    scope = folder_scope(roots[0], confirm="all") | {"roots": [str(root) for root in roots]}
+    async with open_pair(tmp_path, [scope]) as pair:
+        for root in roots:
+            (root / "d").mkdir(parents=True)
+            (root / "d/a.txt").write_text("kept\n")
+        await pair.paired("app")
+        far = await pair.routes.remote_computer("laptop", "app")
+        yield Far(pair, SimulatedComputer(), far)
+        await far.aclose()
+
+
+async def test_a_change_in_another_root_is_shown_with_that_root_and_no_shape_reaches_it(tmp_path: Path) -> None:
+    """Found: a peer's change in the second root was shown as one in the first, and a shape for `d/` covered both."""
+    async with two_roots(tmp_path) as made:
+        first, second = (str(tmp_path / "laptop" / name) for name in ("root", "other"))
+
+        def change(root: str, one: Callable[[RootedPath], Change]) -> Callable[[], Awaitable[Any]]:
+            path = RootedPath(root, ("d", "a.txt"), PathRules())
+            return lambda: made.far.files.change([one(path)], gate=anyio.lowlevel.checkpoint)
+
+        shown = await made.asked(change(second, lambda path: Write(path, b"evil\n")))
+        assert shown.startswith("other:d/a.txt: ")
+        with pytest.raises(ConfirmRequired):
+            await change(first, lambda path: Write(path, b"new\n"))()
+        assert made.people.answer(made.people.waiting()[1].id, "shape")
+        await change(first, lambda path: Write(path, b"newer\n"))()
+        for act in (
+            change(second, lambda path: Write(path, b"evil\n")),
+            change(second, Remove),
+            change(first, Remove),
+            change(first, lambda path: Write(path, b"evil\n", is_executable=True)),
+        ):
+            assert await made.refused(act) == "confirm_required"
+        assert (Path(first) / "d/a.txt").read_text() == "newer\n" and (Path(second) / "d/a.txt").read_text() == "kept\n"

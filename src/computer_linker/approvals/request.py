@@ -52,6 +52,8 @@ class Preview:
     """The program and its arguments, where it runs one."""
     paths: tuple[str, ...] = ()
     """The paths it changes, or the folder it works in."""
+    kinds: frozenset[str] = frozenset()
+    """What it does to files, as verbs: `writes`, `removes`."""
     links: tuple[str, ...] = ()
     """Symbolic links on these paths: what it changes lies elsewhere, so it is of no shape."""
     application: str = ""

@@ -36,6 +36,13 @@ _MAX_WORDS = 4
 _MAX_TEXT = 400
 """A shape whose sentence is longer is not offered: its extent could not be read at a glance."""
 _NOTHING = Preview(())
+_DOES = {
+    "file.write": "writes",
+    "file.delete": "removes",
+    "file.move": "moves",
+    "file.copy": "copies",
+    "file.mkdir": "makes",
+}
 _HAS_SUBCOMMANDS = frozenset("git npm pnpm yarn cargo go python node deno bun ruby php docker podman".split())
 """Programs that can start others, and whose first word names what they do."""
 _RUNS_VALUE = {"python": ("-m", "-c"), "node": ("-e",), "ruby": ("-e",), "php": ("-r",)}
@@ -59,6 +66,7 @@ class Standing(Model):
     words: Annotated[list[str], Field(description="The program and its first words.")] = []
     options: Annotated[list[str], Field(description="Further options that it covers.")] = []
     folder: Annotated[str | None, Field(description="It covers this path and what is below.")] = None
+    kinds: Annotated[list[str], Field(description="What it covers may do this to files.")] = []
     application: Annotated[str, Field(description="It covers acts on the windows of this application.")] = ""
     rest: str = ""
     by: str
@@ -89,8 +97,8 @@ class Standing(Model):
         is_below = (
             all(is_beneath(path, self.folder) for path in seen.paths) if self.folder is not None else not seen.paths
         )
-        is_there = self.application == seen.application
-        return self.rest == asked.rest and has_words and is_below and is_there and has_shape(seen)
+        is_such = self.application == seen.application and seen.kinds <= set(self.kinds)
+        return self.rest == asked.rest and has_words and is_below and is_such and has_shape(seen)
 
     def _has_words(self, argv: tuple[str, ...]) -> bool:
         size = len(self.words)
@@ -132,7 +140,7 @@ class Standing(Model):
             return f"this exact {self.op}{what} again {who}, while what it is for stays as it is now"
         kind = "the command" if self.is_whole else "commands that begin with"
         what = f"{kind} `{escaped(' '.join(self.words))}`{self._further}" if self.words else f"every {self.op}"
-        return f"{what}{f' ({self.op})' if self.words else ''}{self._where} {who}"
+        return f"{what}{f' ({self.op})' if self.words else ''}{self._does}{self._where} {who}"
 
     @property
     def _further(self) -> str:
@@ -144,6 +152,12 @@ class Standing(Model):
         if is_showing(_program_of(self.words), self.words[-1]):
             but.append("those that choose what it shows")
         return f" with no further options{' but ' if but else ''}{' and '.join(but)}"
+
+    @property
+    def _does(self) -> str:
+        """What it may do to files, where its operation does not say so itself."""
+        is_said = all(kind.startswith(_DOES.get(self.op, "?")) for kind in self.kinds)
+        return "" if is_said else f" that only {' and '.join(self.kinds)}"
 
     @property
     def _where(self) -> str:
@@ -179,6 +193,7 @@ def standing_of(
         words=list(first),
         options=list(dict.fromkeys(filter(is_option, seen.argv[len(first) :]))) if shape else [],
         folder=_common_folder(seen.paths, is_command=bool(seen.argv)) if shape and seen.paths else None,
+        kinds=sorted(seen.kinds) if shape else [],
         application=seen.application if shape else "",
         rest=asked.rest if shape else "",
         by=by.by,

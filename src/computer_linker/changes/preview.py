@@ -35,7 +35,8 @@ async def preview(files: Files, changes: Sequence[Change]) -> Preview:
     # Of several changes one may make what the next one needs.
     in_its_path = await obstacle(files, changes[0]) if len(changes) == 1 else None
     lines = tuple(seen.prints.lines) or ("It changes no file.",)
-    return Preview(lines, seen.holds, obstacle=in_its_path, paths=tuple(seen.holds))
+    kinds = frozenset(map(_kind, changes))
+    return Preview(lines, seen.holds, obstacle=in_its_path, paths=tuple(seen.holds), kinds=kinds)
 
 
 async def obstacle(files: Files, change: Change) -> LinkError | None:
@@ -130,6 +131,21 @@ class _Preview:
         """Bind the approval to the path's state and to this change of it, also where a path is changed twice."""
         state = self.prints.holds[path.shown]
         self.holds[path.shown] = digest_of_parts(self.holds.get(path.shown, ""), state, *_parts(change))
+
+
+def _kind(change: Change) -> str:
+    """What a change does, with the options by which it does more."""
+    match change:
+        case Write():
+            return "writes programs" if change.is_executable else "writes"
+        case Move() | Copy():
+            return f"{_VERBS[type(change)]}{' over others' if change.overwrite else ''}"
+        case Remove():
+            return "removes folders" if change.recursive else "removes"
+        case MakeFolder():
+            return "makes folders"
+        case Restore():
+            return "restores"
 
 
 def _parts(change: Change) -> list[str]:

@@ -25,6 +25,7 @@ from computer_linker.providers.views.store import View, Views
 from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
 from computer_linker.undo.journal import UndoJournal
 
+_DOES = {"added": "writes", "changed": "writes", "removed": "removes", "renamed": "moves"}
 Found = list[tuple[RootedPath, ViewChange]]
 
 
@@ -74,7 +75,7 @@ async def show_keep(
     # A renamed file also goes from where it was.
     former = [path_of(path, change.source).shown for path, change in chosen if change.source is not None]
     paths = (*(path.shown for path, _ in chosen), *former)
-    return Preview((head, *await run_sync(reader.previewed, chosen, merges)), holds, paths=paths)
+    return Preview((head, *await run_sync(reader.previewed, chosen, merges)), holds, paths=paths, kinds=_kinds(chosen))
 
 
 @operation(
@@ -157,6 +158,20 @@ def _held(path: RootedPath, change: ViewChange) -> tuple[RootedPath, ViewChange]
     """What a yes is held to: all of a change but what the undo journal's own links change."""
     before = None if change.before is None else replace(change.before, changed_ns=0)
     return path, replace(change, before=before, is_conflict=False)
+
+
+def _kinds(chosen: Found) -> frozenset[str]:
+    """What keeping these does to files."""
+    return frozenset(_DOES[change.action] + _special(change) for _, change in chosen)
+
+
+def _special(change: ViewChange) -> str:
+    entry = change.before if change.action == "removed" else change.after
+    if entry is None or change.action == "renamed":
+        return ""
+    if entry.kind == "directory":
+        return " folders"
+    return " programs" if change.action != "removed" and entry.mode & 0o111 else ""
 
 
 def _refuse_conflicts(

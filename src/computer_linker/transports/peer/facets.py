@@ -236,7 +236,8 @@ def _rehomed(ctx: Context, path: RootedPath, *, for_writing: bool) -> RootedPath
         denied=(*own.denied, *asked.denied),
         read_only=(*own.read_only, *asked.read_only),
     )
-    made = RootedPath(root, path.parts, rules)
+    index = scope.roots.index(root)
+    made = RootedPath(root, path.parts, rules, f"{scope.root_names[index]}:" if index else "")
     check_name(made, for_writing=for_writing)
     return made
 
