@@ -317,7 +317,7 @@ _SHOWN: dict[str, str] = {}
 """Descriptions of operations as text, which are constant."""
 _META_SIZE = "anthropic/maxResultSizeChars"
 _RUNS_ANY = frozenset({"computer_operation", "computer_observe"})
-_INSTANT_PARTS = frozenset({"identity", "platform", "service", "policy", "exposure"})
+_INSTANT_PARTS = frozenset({"identity", "platform", "service", "policy"})
 
 
 def _scopes_shown(scopes: Any) -> str:
