@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self
@@ -60,6 +60,8 @@ class Catalogue:
         self._home = home
         self._loading = asyncio.Lock()
         self._facts: Mapping[str, Facts] | None = None
+        self._kept: dict[str, str] = {}
+        """The descriptions that were read, as JSON."""
         self._described: dict[str, dict[str, Any]] = {}
         self._lists: dict[tuple[str, ...], PreparedList] = {}
         """The lists that were asked for, with their JSON."""
@@ -77,7 +79,7 @@ class Catalogue:
     async def warm(self) -> None:
         """Build everything ahead of the first question, and keep it for the next start."""
         await self.load()
-        if len(self._described) < len(self._known):
+        if not self._kept:
             await self.described(self._known)
             await asyncio.to_thread(self._keep)
 
@@ -92,12 +94,12 @@ class Catalogue:
         kept = _kept(self._home)
         if kept is None:
             return {name: _facts(op) for name, op in self._catalog.operations.items()}
-        self._described = {name: row["description"] for name, row in kept.items()}
+        self._kept = {name: row.pop("description") for name, row in kept.items()}
         return {name: _facts_kept(row) for name, row in kept.items()}
 
     def _keep(self) -> None:
         rows = {
-            name: {"description": self._described[name], "facets": facts.facets, "isChecked": facts.is_checked}
+            name: {**asdict(facts), "description": to_json(self._described[name]).decode()}
             for name, facts in self._known.items()
         }
         write_prepared(self._home, to_json({"stamp": stamp(), "operations": rows}), FILE_NAME)
@@ -121,7 +123,8 @@ class Catalogue:
     def _describe(self, names: tuple[str, ...]) -> PreparedList:
         for name in names:
             if name not in self._described:
-                self._described[name] = describe(self._catalog.operations[name])
+                kept = self._kept.get(name)
+                self._described[name] = from_json(kept) if kept else describe(self._catalog.operations[name])
         return PreparedList([self._described[name] for name in names])
 
     def signatures(self, names: Iterable[str]) -> dict[str, list[str]]:
@@ -186,11 +189,12 @@ class Catalogue:
         return self._absent[facts.name]
 
     def _lacking(self, facts: Facts) -> str | None:
-        check = self._catalog.operations[facts.name].unavailable if facts.is_checked else None
-        if check is not None and (reason := check()) is not None:
-            return reason
         lacking = (self._states[facet] for facet in facts.facets if self._states[facet].state != "present")
-        return next((f"{state.reason} {state.remedy}".strip() for state in lacking), None)
+        first = next(lacking, None)
+        if first is not None:
+            return f"{first.reason} {first.remedy}".strip()
+        check = self._catalog.operations[facts.name].unavailable if facts.is_checked else None
+        return None if check is None else check()
 
     def matching(self, patterns: Iterable[str]) -> list[str]:
         """The operations of these names, aliases or patterns such as `git.*`. Raises InvalidRequest for one that fits none."""
@@ -232,12 +236,8 @@ def _facts(op: Operation) -> Facts:
 
 
 def _facts_kept(row: dict[str, Any]) -> Facts:
-    about = row["description"]
-    return Facts(
-        about["name"], (about["name"], *about["aliases"]), frozenset(map(Capability, about["needs"])),
-        frozenset(map(Capability, about["needsAny"])), about["scopeType"], tuple(row["facets"]), row["isChecked"],
-        about["signature"],
-    )  # fmt: skip
+    rights = {name: frozenset(map(Capability, row[name])) for name in ("needs", "needs_any")}
+    return Facts(**{**row, **rights, "names": tuple(row["names"]), "facets": tuple(row["facets"])})
 
 
 def describe(op: Operation) -> dict[str, Any]:

@@ -66,8 +66,9 @@ class KnownFindings:
     def _state(self, scopes: list[Scope]) -> tuple[object, ...]:
         """What the findings depend on beside the config; None in it stands for a folder that is missing."""
         pause = pause_in_force(self._home)
-        paths = [self._home, self._home / CONFIG_NAME, *(root for scope in scopes for root in scope.roots)]
-        return (is_desktop_halted(self._home), "" if pause is None else str(pause.until), *map(_identity, paths))
+        own = [_identity(path) or () for path in (self._home, self._home / CONFIG_NAME)]
+        roots = [_identity(root) for scope in scopes for root in scope.roots]
+        return (is_desktop_halted(self._home), "" if pause is None else str(pause.until), *own, *roots)
 
 
 def _identity(path: str | Path) -> tuple[int, ...] | None:

@@ -25,6 +25,8 @@ Need = Literal["required", "recommended", "optional"]
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 _VERSION_DEADLINE_S = 3.0
 _KNOWN_S = 60.0
+_COMPARED_S = 0.1
+"""Within this, which is one answer, the folders of the path are not compared again."""
 _BESIDE = str(Path(sys.executable).parent)
 
 
@@ -92,6 +94,7 @@ class InstalledPrograms:
     def __init__(self) -> None:
         self._places: tuple[tuple[str, int], ...] = ()
         self._names: tuple[str, ...] = ()
+        self._compared_until = 0.0
         self._tools: tuple[float, Iterable[Scope], dict[str, Tool]] | None = None
         self.known_until = 0.0
         """When the search is repeated in any case: a program behind a link changes no folder of the path."""
@@ -102,10 +105,14 @@ class InstalledPrograms:
 
     def names(self) -> tuple[str, ...]:
         """The names of those that are installed."""
+        now = time.monotonic()
+        if now < self._compared_until:
+            return self._names
         places = _changes_of_the_path()
-        if places != self._places or time.monotonic() > self.known_until:
+        if places != self._places or now > self.known_until:
             self._names = tuple(program.name for program in PROGRAMS if find_program(program.name))
-            self._places, self.known_until = places, time.monotonic() + _KNOWN_S
+            self._places, self.known_until = places, now + _KNOWN_S
+        self._compared_until = now + _COMPARED_S
         return self._names
 
     def tools(self, scopes: Iterable[Scope]) -> dict[str, Tool]:
@@ -122,7 +129,7 @@ def _changes_of_the_path() -> tuple[tuple[str, int], ...]:
     found = []
     for folder in (*os.environ.get("PATH", os.defpath).split(os.pathsep), _BESIDE):
         try:
-            found.append((folder, Path(folder).stat().st_mtime_ns))
+            found.append((folder, os.stat(folder).st_mtime_ns))  # noqa: PTH116  # a path object takes as long as the call
         except OSError:
             found.append((folder, 0))
     return tuple(found)
