@@ -189,6 +189,11 @@ def test_claude_code(service: Service, user: Path) -> None:
             DISABLE_AUTOUPDATER="1", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
         )  # fmt: skip
         compare("claude-code", claude_received(model))
+        # The tools are in the prompt from the first turn; otherwise Claude Code shows their names alone.
+        first = {tool["name"]: tool for tool in next(one for one in model.requests if one.get("tools"))["tools"]}
+        for name in (INFO, OBSERVE, CHANGE):
+            assert not first[f"mcp__computer-linker__{name}"].get("defer_loading"), name
+        assert "file.patch(" in first[f"mcp__computer-linker__{CHANGE}"]["description"]
     reset(service)
 
 

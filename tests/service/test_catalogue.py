@@ -1,6 +1,8 @@
 """get_computer_info: signatures within their budgets, schemas on request, and no call that delays another."""
 
 import asyncio
+import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,16 @@ from pydantic_core import to_json
 
 from computer_linker.registry.reference import whole_catalog
 from computer_linker.registry.schema import signature
+from computer_linker.service.catalogue import FILE_NAME, Catalogue
 from computer_linker.service.introspection import ServiceIntrospection
+from computer_linker.service.programs import InstalledPrograms
 from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, ToolCall
 from computer_linker.transports.mcp.profiles import profile_of
 from computer_linker.transports.mcp.schemas import INFO_PARTS
 from computer_linker.transports.mcp.tools import Tools
+from support.lines import stdio
 from support.road import LOCAL, Road, folder_scope
+from support.service import serving, wait_for
 
 PLAIN = ["fs:read", "fs:write", "search:read", "git:read", "git:write"]
 
@@ -113,10 +119,14 @@ async def test_building_the_catalogue_gives_way_to_other_calls(tmp_path: Path) -
 @pytest.mark.parametrize("client", ["some script", "codex"])
 async def test_no_introspection_call_takes_more_than_five_milliseconds(tmp_path: Path, client: str) -> None:
     """From the call to the bytes for the wire, as processor time, so that a loaded machine does not count."""
-    async with Road.open(tmp_path) as road:
+    scopes = [folder_scope(tmp_path / name, name) for name in ("one", "two", "three")]
+    for scope in scopes:
+        Path(scope["roots"][0]).mkdir()
+    async with Road.open(tmp_path, scopes) as road:
         path = FastPath(Tools(road.app.dispatcher, ServiceIntrospection(road.app)))
         known = Negotiated(era="handshake", client=client, profile=profile_of(client))
-        asked: list[dict[str, Any]] = [{}, {"operations": ["git.*"]}, *({"include": [part]} for part in INFO_PARTS)]
+        asked: list[dict[str, Any]] = [{}, {"operations": ["git.*"]}, {"include": INFO_PARTS}]
+        asked += [{"include": [part]} for part in INFO_PARTS]
         for arguments in asked:
             call = ToolCall("get_computer_info", arguments)
             # What is built once is built now.
@@ -125,3 +135,66 @@ async def test_no_introspection_call_takes_more_than_five_milliseconds(tmp_path:
             for _ in range(20):
                 await path.run(call, known, LOCAL, None, None)
             assert (time.process_time() - began) / 20 < 0.005, arguments
+
+
+@pytest.mark.anyio
+async def test_what_a_service_built_is_read_by_the_next_one_of_the_same_source(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        await road.app.services.use(Catalogue).warm()
+        built, whole = await info(road), await info(road, include=["operations"])
+    kept = tmp_path / "home" / FILE_NAME
+    assert kept.exists()
+    async with Road.open(tmp_path) as road:
+        imported = len(loaded_operations())
+        assert await info(road) == built
+        assert await info(road, include=["operations"]) == whole
+        assert (await info(road, operations=["grep"]))["operations"][0]["name"] == "file.search"
+        assert len(loaded_operations()) == imported
+    # Of another source it is not read.
+    about = json.loads(kept.read_bytes())
+    about["operations"]["file.read"]["signature"] = "of another version"
+    kept.write_text(json.dumps({**about, "stamp": "another"}))
+    async with Road.open(tmp_path) as road:
+        assert await info(road) == built
+
+
+def loaded_operations() -> list[str]:
+    return [name for name in sys.modules if name.startswith("computer_linker.operations.")]
+
+
+@pytest.mark.anyio
+async def test_a_change_of_what_was_looked_at_is_seen_in_the_next_answer(tmp_path: Path) -> None:
+    """Findings are kept, and never longer than they are true."""
+    async with Road.open(tmp_path) as road:
+
+        async def warnings() -> list[str]:
+            found: list[str] = (await info(road, include=["status"]))["status"]["warnings"]
+            return found
+
+        usual = await warnings()
+        road.root.chmod(0o777)
+        assert any("can change" in warning for warning in await warnings())
+        road.root.chmod(0o755)
+        moved = road.root.rename(road.root.with_name("elsewhere"))
+        assert any("does not exist" in warning for warning in await warnings())
+        moved.rename(road.root)
+        assert await warnings() == usual
+
+
+def test_a_program_that_is_installed_is_found_without_a_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    programs = InstalledPrograms()
+    assert "pnpm" not in programs.names()
+    (tmp_path / "pnpm").write_text("#!/bin/sh\n")
+    (tmp_path / "pnpm").chmod(0o755)
+    wait_for(lambda: "pnpm" in programs.names())
+    assert programs.tools([])["pnpm"].path == str(tmp_path / "pnpm")
+    (tmp_path / "pnpm").unlink()
+    wait_for(lambda: "pnpm" not in programs.names())
+    assert not programs.tools([])["pnpm"].available
+
+
+def test_every_part_alone_is_answered_over_stdio(tmp_path: Path) -> None:
+    with serving(tmp_path) as service, stdio(service.home) as lines:
+        for part in INFO_PARTS:
+            assert lines.tool("get_computer_info", include=[part])["isError"] is False, part

@@ -1,15 +1,19 @@
 """The two renderings, the surfaces and the budgets, over the real transports: who gets which, and what it has."""
 
 import json
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.model_text import ModelText
+from computer_linker.registry.reference import whole_catalog
+from computer_linker.registry.schema import signature
 from computer_linker.transports.mcp.content import fit
-from computer_linker.transports.mcp.profiles import PROFILES, profile_of
+from computer_linker.transports.mcp.info_text import shortened
+from computer_linker.transports.mcp.profiles import PROFILES, CutFrom, profile_of
 from support.lines import stdio
 from support.service import LEGACY, MODERN, Http, Service, rpc, serving
 
@@ -89,10 +93,33 @@ def test_a_profile_is_found_by_the_client_s_name(name: str, title: str) -> None:
 
 def test_every_profile_has_the_model_rendering_and_a_cut() -> None:
     assert all(profile.render == "model" and profile.cut for profile in PROFILES)
-    # Only what was seen with the real client is called measured; the others get a page that fits the measured ones but Codex.
-    unproven = [profile for profile in PROFILES if not profile.is_measured]
-    assert [profile.title for profile in unproven] == ["Cursor", "VS Code", "ChatGPT", "Claude Desktop"]
-    assert {profile.cut for profile in unproven} == {profile_of("gemini-cli").cut}
+    # What was seen with the real client, what its maker documents, and what is assumed are told apart.
+    known = {origin: [one.title for one in PROFILES if one.cut_from == origin] for origin in get_args(CutFrom)}
+    assert known == {
+        "measured": ["Claude Code", "Codex", "Gemini CLI", "opencode"],
+        "documented": ["VS Code", "Claude Desktop"],
+        "assumed": ["Cursor", "ChatGPT"],
+    }
+    assert {one.cut for one in PROFILES if one.cut_from == "assumed"} == {profile_of("gemini-cli").cut}
+
+
+@pytest.mark.parametrize("client", [profile.names[0] for profile in PROFILES])
+def test_every_operation_is_named_within_each_client_s_cut(client: str) -> None:
+    """What does not fit as a signature is named, with how to ask for it; the everyday nouns keep theirs."""
+    catalog = whole_catalog()
+    signatures: dict[str, list[str]] = {}
+    for op in catalog.operations.values():
+        signatures.setdefault(op.noun, []).append(signature(op))
+    whole = sum(len(line.encode()) + 1 for lines in signatures.values() for line in lines)
+    cut = profile_of(client).cut or 0
+    shown = shortened(signatures, whole + 2_500 - cut)
+    text = "\n".join(line for lines in shown.values() for line in lines)
+    assert len(text.encode()) + 2_500 <= cut
+    for name in catalog.operations:
+        noun, _, verb = name.partition(".")
+        assert f"{name}(" in text or re.search(rf"^{noun}\.{{.*\b{verb}\b.*}}$", text, re.M), name
+        assert f"{name}(" in text or f'"{noun}.*"' in shown[""][0]
+    assert all(shown[noun] == signatures[noun] for noun in ("file", "command", "git", "batch"))
 
 
 def test_an_unknown_client_gets_the_envelope_as_text_and_structured(service: Service) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
+from pydantic_core import to_json
+
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable, wire_codes
 from computer_linker.model.effect import Known
 
@@ -42,9 +44,11 @@ class Attachment:
 class PreparedList(list[Any]):
     """A list with its JSON beside it, built once for many answers. It must not be changed."""
 
-    def __init__(self, items: Iterable[Any], json: bytes) -> None:
+    def __init__(self, items: Iterable[Any]) -> None:
         super().__init__(items)
-        self.json = json
+        self.json = to_json(list(self))
+        self.escaped = to_json(self.json.decode())[1:-1]
+        """The JSON as it is written inside a JSON string."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from computer_linker.audit.replay import Needs
 from computer_linker.errors import UnknownOperation
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call
-from computer_linker.model.scope import Scope
 from computer_linker.registry.operation import Operation
 
 _PARAMETERS = ("target", "input", "options")
@@ -63,15 +62,6 @@ class Catalog:
                 **({"signature": signature(self.by_name[meant[0]])} if meant else {}),
             )
         return found
-
-    def for_scope(self, scope: Scope) -> list[Operation]:
-        """The operations a scope's type and capabilities allow."""
-        granted = scope.granted
-        return [
-            op
-            for op in self.operations.values()
-            if scope.serves(op.on) and op.needs <= granted and (not op.needs_any or op.needs_any & granted)
-        ]
 
 
 def collect(package: ModuleType) -> Catalog:
@@ -174,7 +164,7 @@ def check_types(op: Operation) -> None:
         raise CatalogError(f"{op.name}: the result must be a Model")
 
 
-def similar(name: str, known: Mapping[str, Operation]) -> list[str]:
+def similar(name: str, known: Mapping[str, object]) -> list[str]:
     """Up to three known names that resemble this one, those before them that other programs call so (`edit`, `grep`)."""
     import difflib
 

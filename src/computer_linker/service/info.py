@@ -1,20 +1,21 @@
 """get_computer_info: what this computer is, what it can do, and what this caller may use."""
 
+import asyncio
 import os
 import platform
+from functools import partial
 from typing import Any, Literal
-
-import anyio
 
 from computer_linker import __version__
 from computer_linker.config.schema import Config
 from computer_linker.model.capability import Capability
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope, ScopePolicy
-from computer_linker.policy.engine import folder_access, missing_capabilities, sees_scope
+from computer_linker.policy.engine import folder_access, sees_scope
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.fleet import FleetManager
+from computer_linker.service.known_findings import KnownFindings
 from computer_linker.service.screenshots import screenshot_readiness
 
 InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
@@ -63,7 +64,7 @@ async def brief_info(app: App, principal: Principal, local_url: str | None) -> d
     config, catalogue = app.config, app.services.use(Catalogue)
     scopes = _seen(config, principal)
     shown = [_brief_scope(await _scope(app, scope, principal)) for scope in scopes]
-    allowed = {name for scope in shown for name in scope["allowedOperations"]}
+    allowed = sorted({name for scope in shown for name in scope["allowedOperations"]})
     status = await _status_for(app, principal, local_url)
     return {
         "machineId": config.machine_id,
@@ -77,18 +78,8 @@ async def brief_info(app: App, principal: Principal, local_url: str | None) -> d
         "exposure": {
             name: value for name, value in _exposure(config, local_url).items() if value and name != "blockingReasons"
         },
-        "signatures": catalogue.signatures(op for op in app.catalog.operations.values() if op.name in allowed),
+        "signatures": catalogue.signatures(allowed),
     }
-
-
-def allowed_operations(app: App, scope: Scope, principal: Principal) -> list[str]:
-    """Return the operations this caller can call in this scope, on this machine."""
-    catalogue = app.services.use(Catalogue)
-    return [
-        op.name
-        for op in app.catalog.for_scope(scope)
-        if not missing_capabilities(scope, op, principal) and catalogue.why_absent(op) is None
-    ]
 
 
 def _brief_scope(scope: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +118,7 @@ async def _scope(app: App, scope: Scope, principal: Principal) -> dict[str, Any]
         "roots": len(scope.roots),
         "rootNames": list(scope.root_names),
         "capabilities": scope.capabilities,
-        "allowedOperations": allowed_operations(app, scope, principal),
+        "allowedOperations": app.services.use(Catalogue).allowed(scope, principal),
         "capabilityPolicy": {
             "granted": sorted(scope.granted),
             "codex": _codex(scope),
@@ -201,14 +192,8 @@ async def _tools(app: App) -> dict[str, Any]:
 
 async def _status_for(app: App, principal: Principal, local_url: str | None) -> dict[str, Any]:
     # Only of scopes visible to this caller: a warning names its scope.
-    known = app.config.model_copy(update={"scopes": _seen(app.config, principal)})
-    return await anyio.to_thread.run_sync(_status, app, known, local_url)
-
-
-def _status(app: App, config: Config, local_url: str | None) -> dict[str, Any]:
-    from computer_linker.service.doctor import status_of
-
-    return status_of(config, app.home, serving_http=local_url is not None).to_wire()
+    look = partial(app.services.use(KnownFindings).status, app.config, _seen(app.config, principal))
+    return await asyncio.to_thread(look, serving_http=local_url is not None)
 
 
 def _through_a_fleet(app: App) -> dict[str, Any]:

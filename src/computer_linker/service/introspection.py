@@ -1,5 +1,6 @@
 """The two read-only tools: get_computer_info and get_operation_history."""
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
 
@@ -16,11 +17,12 @@ from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.registry.validation import explain_validation
 from computer_linker.service.app import App
-from computer_linker.service.catalogue import PROGRAMS_KNOWN_S, Catalogue
+from computer_linker.service.catalogue import Catalogue
 from computer_linker.service.client_setup import connection_profile
-from computer_linker.service.doctor import diagnosis, security_findings
+from computer_linker.service.doctor import diagnosis
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.info import InfoPart, computer_info
+from computer_linker.service.known_findings import KnownFindings
 from computer_linker.service.lifetime import this_user
 from computer_linker.service.listeners import listeners
 from computer_linker.service.routing import ComputerRouter
@@ -29,6 +31,7 @@ from computer_linker.service.tunnels import TunnelManager
 if TYPE_CHECKING:
     from computer_linker.audit.query import Visible
 
+_TUNNELS_KNOWN_S = 5.0
 _KNOWN_PARTS = frozenset(get_args(InfoPart))
 
 
@@ -86,7 +89,7 @@ class ServiceIntrospection:
         if "exposure" in answer:
             exposure = answer["exposure"]
             exposure["listeners"] = [one.to_wire() for one in listeners(self._app.services, self._app.config)]
-            found = await to_thread.run_sync(security_findings, self._app.config, self._app.home)
+            found = await asyncio.to_thread(self._app.services.use(KnownFindings).security, self._app.config)
             exposure["warnings"] = [finding.message for finding in found]
             exposure["tunnelTools"] = await self._tunnel_tools()
             if self.tunnels is not None:
@@ -99,7 +102,7 @@ class ServiceIntrospection:
             tunnels = self.tunnels or self._app.services.use(TunnelManager)
             found = await to_thread.run_sync(tunnels.report)
             self._found_tunnels = [one.name for one in found.providers if one.available]
-            self._tunnels_known_until = time.monotonic() + PROGRAMS_KNOWN_S
+            self._tunnels_known_until = time.monotonic() + _TUNNELS_KNOWN_S
         return self._found_tunnels
 
     def _hide_home(self, answer: dict[str, Any]) -> None:

@@ -6,15 +6,17 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
+from computer_linker.services import Services
 
 if TYPE_CHECKING:
     from computer_linker.policy.writers import Writer
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 Need = Literal["required", "recommended", "optional"]
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 _VERSION_DEADLINE_S = 3.0
+_KNOWN_S = 60.0
+_COMPARED_S = 0.1
+"""Within this, which is one answer, the folders of the path are not compared again."""
+_BESIDE = str(Path(sys.executable).parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +88,51 @@ PROGRAMS = (
 )
 
 
-def present_programs() -> list[str]:
-    """The names of those that are installed. Costs a few stats for each."""
-    return [program.name for program in PROGRAMS if find_program(program.name)]
+class InstalledPrograms:
+    """Which programs are here. They are looked for again when a folder of the path has changed, or after a minute."""
+
+    def __init__(self) -> None:
+        self._places: tuple[tuple[str, int], ...] = ()
+        self._names: tuple[str, ...] = ()
+        self._compared_until = 0.0
+        self._tools: tuple[float, Iterable[Scope], dict[str, Tool]] | None = None
+        self.known_until = 0.0
+        """When the search is repeated in any case: a program behind a link changes no folder of the path."""
+
+    @classmethod
+    def open(cls, services: Services) -> Self:
+        return cls()
+
+    def names(self) -> tuple[str, ...]:
+        """The names of those that are installed."""
+        now = time.monotonic()
+        if now < self._compared_until:
+            return self._names
+        places = _changes_of_the_path()
+        if places != self._places or now > self.known_until:
+            self._names = tuple(program.name for program in PROGRAMS if find_program(program.name))
+            self._places, self.known_until = places, now + _KNOWN_S
+        self._compared_until = now + _COMPARED_S
+        return self._names
+
+    def tools(self, scopes: Iterable[Scope]) -> dict[str, Tool]:
+        """Every program with path and version; run it in a thread, a version may have to be asked for."""
+        self.names()
+        known = self._tools
+        if known is None or known[0] != self.known_until or known[1] is not scopes:
+            known = self._tools = (self.known_until, scopes, tool_readiness(scopes))
+        return known[2]
+
+
+def _changes_of_the_path() -> tuple[tuple[str, int], ...]:
+    """When each folder that programs are looked for in was changed."""
+    found = []
+    for folder in (*os.environ.get("PATH", os.defpath).split(os.pathsep), _BESIDE):
+        try:
+            found.append((folder, os.stat(folder).st_mtime_ns))  # noqa: PTH116  # a path object takes as long as the call
+        except OSError:
+            found.append((folder, 0))
+    return tuple(found)
 
 
 def missing_programs(present: Collection[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from computer_linker.model.capability import Capability
 from computer_linker.service.app import App
-from computer_linker.service.catalogue import Catalogue
+from computer_linker.service.catalogue import Catalogue, is_kept
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.list_changes import ListChanges
 from computer_linker.transports.mcp.prepared import is_current, prepared, write_prepared
@@ -52,8 +52,15 @@ async def _write_answers(app: App, fast_path: FastPath) -> None:
 async def _build_catalogue(app: App) -> None:
     # A service that no client uses stays small.
     await app.services.use(ListChanges).has_clients.wait()
+    catalogue = app.services.use(Catalogue)
+    if is_kept(app.home):
+        await catalogue.load()
+        return
     await asyncio.sleep(_CATALOGUE_AFTER_S)
-    await app.services.use(Catalogue).warm()
+    try:
+        await catalogue.warm()
+    except OSError as error:
+        log.warning("the catalogue for the next start was not written: %s", error.strerror)
 
 
 async def find_out(app: App) -> None:

@@ -33,7 +33,7 @@ def rendered(
         # A program reads all of it; a known client that chose JSON for its model will cut, and its host can see that here.
         will_cut = cut is not None and len(members) > cut
         return members, {META_ENVELOPE: {**envelope_meta(reply.envelope), "truncated": True}} if will_cut else {}
-    text = tools.text(call.name, reply.envelope, call.arguments.get("target")).encode("utf-8", "replace")
+    text = tools.text(call.name, reply.envelope, call.arguments.get("target"), cut).encode("utf-8", "replace")
     meta = {META_ENVELOPE: envelope_meta(reply.envelope)}
     most_lines = negotiated.profile.most_lines
     if cut is not None and (len(text) > cut or (most_lines is not None and text.count(b"\n") >= most_lines)):

@@ -20,9 +20,8 @@ REPLY_LIMIT = 8 * 1024 * 1024
 
 def result_json(reply: Reply) -> bytes:
     """The members of a CallToolResult, without the surrounding braces."""
-    body = _body(reply.envelope)
+    body, text = _body(reply.envelope)
     failed = b"false" if reply.envelope.get("ok", True) else b"true"
-    text = to_json(body.decode())
     if len(text) > REPLY_LIMIT:
         return result_json(_too_large(reply))
     parts = [b'"content":[{"type":"text","text":', text, b"}"]
@@ -35,14 +34,23 @@ def result_json(reply: Reply) -> bytes:
     return whole if len(whole) <= REPLY_LIMIT else result_json(_too_large(reply))
 
 
-def _body(envelope: dict[str, Any]) -> bytes:
-    """The envelope as JSON; a list that has its JSON already is not serialized again."""
-    ready = [(name, value.json) for name, value in envelope.items() if type(value) is PreparedList]
+def _body(envelope: dict[str, Any]) -> tuple[bytes, bytes]:
+    """The envelope as JSON, and that as a JSON string; a list that has both already is not serialized again."""
+    ready = [(name, value) for name, value in envelope.items() if type(value) is PreparedList]
     if not ready:
-        return to_json(envelope, by_alias=True)
+        body = to_json(envelope, by_alias=True)
+        return body, to_json(body.decode())
     rest = to_json({name: value for name, value in envelope.items() if type(value) is not PreparedList}, by_alias=True)
     begun = rest[:-1] + (b"," if len(rest) > 2 else b"")
-    return begun + b",".join(b"%b:%b" % (to_json(name), body) for name, body in ready) + b"}"
+    names = [to_json(name) for name, _ in ready]
+    lists = b",".join(b"%b:%b" % (name, value.json) for name, (_, value) in zip(names, ready, strict=True))
+    text = b",".join(b"%b:%b" % (_escaped(name), value.escaped) for name, (_, value) in zip(names, ready, strict=True))
+    return begun + lists + b"}", b'"' + _escaped(begun) + text + b'}"'
+
+
+def _escaped(json: bytes) -> bytes:
+    """JSON as it is written inside a JSON string."""
+    return to_json(json.decode())[1:-1]
 
 
 def model_json(reply: Reply, text: bytes) -> bytes:

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from pydantic_core import to_json
@@ -24,10 +26,20 @@ def is_current(home: Path) -> bool:
         return False
 
 
+@cache
 def stamp() -> str:
-    """The newest change and the number of the package's source files."""
-    times = [entry.stat().st_mtime_ns for entry in Path(computer_linker.__file__).parent.rglob("*.py")]
+    """The newest change and the number of the package's source files, as they were when this process first asked."""
+    times = list(_changes(str(Path(computer_linker.__file__).parent)))
     return f"{max(times)}-{len(times)}"
+
+
+def _changes(folder: str) -> Iterator[int]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _changes(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry.stat().st_mtime_ns
 
 
 def prepared(fast_path: FastPath) -> bytes:
@@ -50,15 +62,15 @@ def prepared(fast_path: FastPath) -> bytes:
     )
 
 
-def write_prepared(home: Path, content: bytes) -> None:
+def write_prepared(home: Path, content: bytes, name: str = FILE_NAME) -> None:
     """Write the file when it differs, and remove those of other versions."""
-    path = home / FILE_NAME
-    for other in home.glob("answers-*.json"):
-        if other.name != FILE_NAME:
+    path = home / name
+    for other in home.glob(f"{name.partition('-')[0]}-*.json"):
+        if other.name != name:
             other.unlink(missing_ok=True)
     if path.exists() and path.read_bytes() == content:
         return
-    fresh = home / f".{FILE_NAME}.{os.getpid()}"
+    fresh = home / f".{name}.{os.getpid()}"
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(content)

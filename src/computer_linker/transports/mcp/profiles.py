@@ -9,6 +9,7 @@ from computer_linker.transports.mcp.handshake import META_RENDER, META_SURFACE
 
 Render = Literal["json", "model"]
 Surface = Literal["default", "split", "expanded", "compatibility"]
+CutFrom = Literal["measured", "documented", "assumed"]
 
 OBSERVING_TOOLS = ("get_computer_info", "get_operation_history", "computer_observe")
 """The tools of the `split` surface that change nothing."""
@@ -34,16 +35,22 @@ class Profile:
     """True when it takes `anthropic/maxResultSizeChars` of a tool as the cut."""
     shows_images: bool = True
     """True when an image block reaches its model, given that no structured content lies beside it."""
-    is_measured: bool = False
-    """True when what reaches its model was seen with the real client; tests/clients runs it again."""
+    cut_from: CutFrom = "assumed"
+    """Where the cut is known from: `measured` with the real client, which tests/clients runs again; `documented` by its maker,
+    and never seen here; or `assumed`."""
     wants_read_only_tool: bool = False
     """True when the `split` surface saves its person questions: a tool with `readOnlyHint` runs unasked (Codex, VS Code,
     ChatGPT), or one rule allows every read (Claude Code, which asks about each tool that no rule allows)."""
 
 
 UNKNOWN = Profile("")
-# Cuts: measured with Codex 0.166, Claude Code 2.1.325, Gemini CLI 0.61 (40,000 characters) and opencode 1.18.33 (2,000 lines or
-# 50 KB). Those of the others are not proven: these clients cannot be run unattended, and get the smallest of the large pages.
+# Measured: Codex 0.166, Claude Code 2.1.325 (its documentation names 50,000 characters, 11,000 of an error), Gemini CLI 0.61
+# (40,000 characters) and opencode 1.18.33 (2,000 lines or 50 KB).
+# Documented: VS Code writes a result above 8,192 bytes to a file and shows its model the path (setting
+# github.copilot.chat.agent.largeToolResultsToDisk.thresholdBytes, microsoft/vscode-copilot-chat configurationService.ts);
+# Claude Desktop and claude.ai take about 150,000 characters (claude.com/docs/connectors/building).
+# Assumed: Cursor puts long results into files and OpenAI names no bound for ChatGPT; neither publishes a number, so both get the
+# smallest of the large pages.
 PROFILES = (
     Profile(
         "Claude Code",
@@ -52,16 +59,20 @@ PROFILES = (
         48_000,
         error_cut=10_000,
         declares_size=True,
-        is_measured=True,
+        cut_from="measured",
         wants_read_only_tool=True,
     ),
-    Profile("Codex", ("codex",), "model", 10_000, is_measured=True, wants_read_only_tool=True),
-    Profile("Gemini CLI", ("gemini-cli", "gemini cli"), "model", 38_000, is_measured=True),
-    Profile("opencode", ("opencode",), "model", 48_000, most_lines=1_990, is_measured=True),
+    Profile("Codex", ("codex",), "model", 10_000, cut_from="measured", wants_read_only_tool=True),
+    Profile("Gemini CLI", ("gemini-cli", "gemini cli"), "model", 38_000, cut_from="measured"),
+    Profile("opencode", ("opencode",), "model", 48_000, most_lines=1_990, cut_from="measured"),
     Profile("Cursor", ("cursor",), "model", 38_000),
-    Profile("VS Code", ("visual studio code", "vscode"), "model", 38_000, wants_read_only_tool=True),
+    Profile(
+        "VS Code", ("visual studio code", "vscode"), "model", 8_000, cut_from="documented", wants_read_only_tool=True
+    ),
     Profile("ChatGPT", ("openai-mcp", "chatgpt"), "model", 38_000, wants_read_only_tool=True),
-    Profile("Claude Desktop", ("claude-ai", "claude-desktop", "anthropic/claudeai"), "model", 38_000),
+    Profile(
+        "Claude Desktop", ("claude-ai", "claude-desktop", "anthropic/claudeai"), "model", 140_000, cut_from="documented"
+    ),
 )
 
 

@@ -13,12 +13,10 @@ from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Reply
-from computer_linker.model.network import shown_network
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import may_ask, missing_capabilities, sees_scope
 from computer_linker.providers.kept_results import KeptResults
 from computer_linker.registry import shapes
-from computer_linker.registry.cli_options import fields_of, type_name
 from computer_linker.registry.context import Progress
 from computer_linker.registry.model_text import ModelText
 from computer_linker.registry.operation import Operation
@@ -26,6 +24,7 @@ from computer_linker.registry.schema import call_form
 from computer_linker.registry.text import PLAIN, Text
 from computer_linker.services import Services
 from computer_linker.transports.mcp.dialog import KEY, answer_of
+from computer_linker.transports.mcp.info_text import INFO_SHOWN, MOST_USED, shortened
 from computer_linker.transports.mcp.list_changes import ListChanges
 from computer_linker.transports.mcp.profiles import Profile
 from computer_linker.transports.mcp.schemas import (
@@ -109,9 +108,15 @@ class Tools:
             self._listings[profile.title] = to_json([_listed(tool, profile) for tool in self.listed])
         return self._listings[profile.title]
 
-    def text(self, name: str, envelope: dict[str, Any], target: Any) -> str:
-        """The answer of a tool as text for a model."""
-        return self._model_text.of(envelope, target, self._texts.get(name, PLAIN))
+    def text(self, name: str, envelope: dict[str, Any], target: Any, room: int | None = None) -> str:
+        """The answer of a tool as text for a model; what can be asked for by name is shortened to fit `room` bytes."""
+        text = self._model_text.of(envelope, target, self._texts.get(name, PLAIN))
+        over = 0 if room is None else len(text.encode()) - room
+        if over <= 0 or "signatures" not in envelope:
+            return text
+        return self._model_text.of(
+            {**envelope, "signatures": shortened(envelope["signatures"], over)}, target, INFO_SHOWN
+        )
 
     def keep(self, envelope: dict[str, Any], who: Principal, text: bytes) -> None:
         """Keep a text that was cut, for result.read."""
@@ -175,7 +180,7 @@ class Tools:
             INFO_INPUT,
             self._info,
             observes=True,
-            text=_INFO_SHOWN,
+            text=INFO_SHOWN,
         )
         if self.surface == "expanded":
             for operation in self._dispatcher.catalog.operations.values():
@@ -295,7 +300,8 @@ def _nouns(operations: Iterable[Operation]) -> list[str]:
 def _listed(tool: dict[str, Any], profile: Profile) -> dict[str, Any]:
     """A tool as one client gets it listed."""
     is_sized = profile.declares_size and profile.cut is not None
-    return {**tool, "_meta": {_META_SIZE: profile.cut}} if is_sized else tool
+    loaded = {_META_LOAD: True} if tool["name"] in _FIRST_TOOLS else {}
+    return {**tool, "_meta": {_META_SIZE: profile.cut, **loaded}} if is_sized else tool
 
 
 def _requested_surface() -> str:
@@ -313,68 +319,17 @@ def check_arguments(arguments: Any) -> dict[str, Any]:
     return arguments
 
 
-_SHOWN: dict[str, str] = {}
-"""Descriptions of operations as text, which are constant."""
 _META_SIZE = "anthropic/maxResultSizeChars"
+_META_LOAD = "anthropic/alwaysLoad"
+"""Without it Claude Code shows its model only the name of a tool, until that searches for it."""
+_FIRST_TOOLS = frozenset({"get_computer_info", "computer_operation", "computer_observe"})
 _RUNS_ANY = frozenset({"computer_operation", "computer_observe"})
-_INSTANT_PARTS = frozenset({"identity", "platform", "service", "policy", "exposure"})
+_INSTANT_PARTS = frozenset({"identity", "platform", "service", "policy"})
 
 
-def _scopes_shown(scopes: Any) -> str:
-    """One line a scope: what it is, what it allows, and what holds."""
-    lines = []
-    for scope in scopes:
-        policy = scope["capabilityPolicy"]
-        boundary = policy["boundary"].get("commands")
-        facts = [f"network {shown_network(policy['network'])}", f"confirm {policy['confirm']}"]
-        facts += [f"commands: {boundary}"] if boundary else []
-        lines.append(f"scope {scope['id']} ({scope['type']}): {' '.join(scope['capabilities'])}; {'; '.join(facts)}")
-    return "\n".join(lines)
-
-
-def _operations_shown(operations: Any) -> str:
-    """Each operation with its signature, its purpose, what its fields mean, and an example."""
-    for op in operations:
-        if op["name"] not in _SHOWN:
-            _SHOWN[op["name"]] = _operation_shown(op)
-    return "\n".join(_SHOWN[op["name"]] for op in operations)
-
-
-def _operation_shown(op: dict[str, Any]) -> str:
-    lines = [op["signature"], op["summary"]]
-    for part in ("input", "options"):
-        fields = fields_of(op[part]).items()
-        lines += [
-            f"{part}.{name}: {type_name(field)}. {field.get('description', '')}".rstrip() for name, field in fields
-        ]
-    request = {name: value for name, value in op["example"].items() if name != "title"}
-    return "\n".join([*lines, f"example: {to_json({'op': op['name'], **request}).decode()}", ""])
-
-
-def _signatures_shown(signatures: Any) -> str:
-    return "\n".join(line for lines in signatures.values() for line in lines)
-
-
-def _programs_shown(programs: Any) -> str:
-    return "programs: " + " ".join(name for name, program in programs.items() if program["available"])
-
-
-_INFO_SHOWN = Text(
-    {
-        "scopes": _scopes_shown,
-        "signatures": _signatures_shown,
-        "tools": _programs_shown,
-        "operations": _operations_shown,
-    },
-    quiet=frozenset({"machineId", "exposure", "service", "policy"}),
-)
 _INFO_TEXT = (
     "Which scopes you may use, what each allows, and a signature of every operation you can call. Call it first."
 )
-MOST_USED = (
-    "file.read file.write file.patch file.search file.find file.tree command.run git.status git.diff batch.run".split()
-)
-"""The operations whose signatures the description of computer_operation shows."""
 _SELDOM = frozenset(
     "encoding ifSha256 cursor includeHidden gitignore maxEntries env view undo base contextLines scope confirm startByte".split()
 )
