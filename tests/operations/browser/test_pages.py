@@ -74,10 +74,16 @@ async def test_a_page_is_recorded_as_a_video(tmp_path: Path) -> None:
     async with browser_road(tmp_path) as road:
         await road.data("browser.open", "form.html")
         assert await road.code("browser.record", "stop") == "conflict"
-        await road.data("browser.record", "start")
-        assert await road.code("browser.record", "start") == "conflict"
-        await road.data("browser.click", await ref_of(road, "button", "Send"))
-        kept = (await road.data("browser.record", "stop"))["artifact"]
+        for _ in range(20):
+            await road.data("browser.record", "start")
+            assert await road.code("browser.record", "start") == "conflict"
+            await road.data("browser.snapshot")
+            stopped = await road.call("browser.record", "stop")
+            # A machine whose processors are all taken cannot encode in time; the answer says to record once more.
+            if stopped["ok"] or not stopped["error"]["retryable"]:
+                break
+        assert stopped["ok"], stopped
+        kept = stopped["data"]["artifact"]
         assert (kept["kind"], kept["mediaType"]) == ("video_recording", "video/webm")
 
 
