@@ -48,6 +48,9 @@ def opened(path, flags=os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK):
 def read(path):
     with open(path) as file:
         return file.read()
+def queue(name):
+    libc.syscall(241, name.encode())
+    return libc.syscall(240, name.encode(), os.O_CREAT | os.O_RDWR, 0o600, None)
 def asked(request):
     return fcntl.ioctl(os.open(".", os.O_RDONLY), request, bytearray(4096))
 def family(number):
@@ -142,6 +145,23 @@ async def test_shared_memory_of_other_programs_is_not_in_reach(tmp_path: Path, k
     finally:
         libc.shmctl(segment, 0, None)
         libc.shmdt(ctypes.c_void_p(at))
+
+
+async def test_message_queues_of_other_programs_are_not_in_reach(tmp_path: Path, kind: Kind, network: bool) -> None:
+    """POSIX message queues: a command neither removes one of the user nor uses up how many the user may have."""
+    ours, theirs = (f"{CANARY}-{os.getpid()}-{number}".encode() for number in range(2))
+    made = libc.syscall(240, ours, os.O_CREAT | os.O_RDWR, 0o600, None)
+    if made < 0:
+        pytest.skip("there are no message queues here")
+    try:
+        await tried(tmp_path, kind, network, ("queue", ours.decode()), ("queue", theirs.decode()))
+        found = libc.syscall(240, ours, os.O_RDWR, 0, None)
+        assert found >= 0, "the command removed a queue of another program"
+        os.close(found)
+        assert libc.syscall(241, theirs) < 0, "a queue of the command is left"
+    finally:
+        os.close(made)
+        libc.syscall(241, ours)
 
 
 async def test_without_network_no_socket_reaches_past_the_namespaces(tmp_path: Path, kind: Kind) -> None:
