@@ -348,3 +348,17 @@ async def test_a_yes_to_the_shape_of_an_edit_covers_nothing_that_removes(road: R
     assert (road.root / "src/b.txt").read_text() == "b\n"
     more = await road.call("file.patch", "src/b.txt", input={"edits": [{"oldText": "b", "newText": "y"}]})
     assert more["ok"] and more["approval"]["extent"] == "shape"
+
+
+async def test_a_yes_to_turns_that_only_read_covers_none_that_writes_and_no_other_agent(road: Road) -> None:
+    """Whether codex is installed or not: what is covered ends at the program, what is not ends at the question."""
+    order = {"prompt": "review the code", "workflow": "review"}
+    refused = await road.call("codex.run", "src", input=order)
+    asked = approvals(road).ledger.find(refused["error"]["details"]["approvalId"])
+    assert asked is not None
+    _, shape = await choices_of(road.app.services, asked)
+    assert shape.covers.startswith("every codex.run that only starts codex read-only with any prompt of src"), shape
+    assert approvals(road).answer(asked.id, "shape", minutes=60) is not None
+    assert not is_asked(await road.call("codex.run", "src", input={**order, "prompt": "review it again"}))
+    assert is_asked(await road.call("codex.run", "src", input={**order, "workflow": "fix"}))
+    assert is_asked(await road.call("codex.run", "src", input={**order, "agent": "claude"}))

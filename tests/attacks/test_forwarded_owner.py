@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,23 @@ def test_a_forwarded_owner_may_not_ask_what_only_the_owner_here_may(service: Ser
     finally:
         link.close()
     assert told["error"]["code"] == "permission_denied", told
+
+
+def test_a_proxy_that_adds_no_header_is_known_by_its_version(service: Service) -> None:
+    """nginx by default: HTTP/1.0, and the Host of the address it was given."""
+    body = b'{"action": "doctor"}'
+    answers = []
+    for version in ("1.0", "1.1"):
+        with socket.create_connection(("127.0.0.1", service.port), timeout=30) as link:
+            head = (
+                f"POST /api/v1/control HTTP/{version}\r\nHost: 127.0.0.1:{service.port}\r\nConnection: close\r\n"
+                f"Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            link.sendall(head.encode() + body)
+            with link.makefile("rb") as reading:
+                answers.append(json.loads(reading.read().partition(b"\r\n\r\n")[2]))
+    assert answers[0]["error"]["code"] == "permission_denied", answers[0]
+    assert answers[1].get("ok", True), answers[1]
 
 
 @pytest.mark.anyio

@@ -166,7 +166,7 @@ async def test_a_dialog_that_has_no_room_for_what_would_change_only_refuses() ->
     ],
 )
 def test_other_spellings_of_a_proxy_are_known(name: str) -> None:
-    assert came_through_a_proxy({name.lower().encode(): b"x"})
+    assert came_through_a_proxy({name.lower().encode(): b"x"}, "1.1")
 
 
 def test_what_clients_send_by_themselves_is_no_proxy() -> None:
@@ -174,7 +174,7 @@ def test_what_clients_send_by_themselves_is_no_proxy() -> None:
         "host user-agent accept accept-language content-type content-length connection authorization mcp-session-id "
         "mcp-protocol-version mcp-method mcp-name sec-fetch-mode sec-fetch-site x-request-id traceparent origin cookie referer"
     )
-    assert not came_through_a_proxy({name.encode(): b"x" for name in usual.split()})
+    assert not came_through_a_proxy({name.encode(): b"x" for name in usual.split()}, "1.1")
 
 
 async def test_what_was_allowed_from_now_on_ends_with_the_client(road: Road) -> None:

@@ -53,7 +53,7 @@ class Preview:
     paths: tuple[str, ...] = ()
     """The paths it changes, or the folder it works in."""
     kinds: frozenset[str] = frozenset()
-    """What it does to files, as verbs: `writes`, `removes`."""
+    """What it does to files, as verbs: `writes`, `removes`; of an agent which one it starts, and in which mode."""
     links: tuple[str, ...] = ()
     """Symbolic links on these paths: what it changes lies elsewhere, so it is of no shape."""
     application: str = ""

@@ -66,7 +66,7 @@ class Standing(Model):
     words: Annotated[list[str], Field(description="The program and its first words.")] = []
     options: Annotated[list[str], Field(description="Further options that it covers.")] = []
     folder: Annotated[str | None, Field(description="It covers this path and what is below.")] = None
-    kinds: Annotated[list[str], Field(description="What it covers may do this to files.")] = []
+    kinds: Annotated[list[str], Field(description="What it covers may do only this.")] = []
     application: Annotated[str, Field(description="It covers acts on the windows of this application.")] = ""
     rest: str = ""
     by: str

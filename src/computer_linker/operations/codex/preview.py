@@ -46,4 +46,6 @@ async def show_turn(
             await prints.add_file(cwd.child(name), "is instructed by")
         except LinkError:
             continue
-    return Preview(tuple(prints.lines), prints.holds, paths=(cwd.shown,))
+    # A yes to turns of this kind covers no other agent and no wider mode.
+    kinds = frozenset({f"starts {agent} {mode} with any prompt"})
+    return Preview(tuple(prints.lines), prints.holds, paths=(cwd.shown,), kinds=kinds)

@@ -301,7 +301,9 @@ def fault_of(error: object) -> LinkError:
     if "dialog is blocking" in low:
         return Conflict("A dialog of the page is open and holds everything else up. Answer it with browser.dialog.")
     if "behind capture" in low:
-        return TimedOut("The machine was too busy to encode the video in time, so it was not kept. Record it once more.")
+        return TimedOut(
+            "The machine was too busy to encode the video in time, so it was not kept. Record it once more."
+        )
     if "timeout" in low or "timed out" in low:
         return TimedOut(f"The page did not get there in time: {text}")
     if "ffmpeg" in low:

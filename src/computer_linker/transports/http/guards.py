@@ -121,8 +121,13 @@ def base_of(config: Config, headers: Headers, *, is_public: bool) -> str:
     return f"http://{headers[b'host'].decode('latin-1')}"
 
 
-def came_through_a_proxy(headers: Headers) -> bool:
-    """True when something forwarded this request: it is then never taken for a local one."""
+def came_through_a_proxy(headers: Headers, version: str) -> bool:
+    """True when something forwarded this request: it is then never taken for a local one.
+
+    HTTP/1.0 counts: a reverse proxy that adds no header speaks it (nginx by default), and no MCP client does.
+    """
+    if version == "1.0":
+        return True
     names = [name.replace(b"_", b"-") for name in headers]
     return any(name.startswith(_FORWARDING) or any(part in name for part in _BETWEEN) for name in names)
 

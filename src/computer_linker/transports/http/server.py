@@ -197,7 +197,7 @@ class HttpServer:
             await self._oauth.serve(scope, receive, send, headers, base)
             return
         if is_for_phone and not is_public:
-            if came_through_a_proxy(headers):
+            if came_through_a_proxy(headers, scope["http_version"]):
                 raise Refused(404, "There is nothing here.")
             await self._services.use(ApprovalPage).serve(scope, receive, send, headers)
             return
@@ -205,7 +205,9 @@ class HttpServer:
             raise Refused(404, "There is nothing here.")
         check_no_page_sent_it(headers)
         peer = _peer(scope)
-        is_local = peer in ("127.0.0.1", "::1") and not is_public and not came_through_a_proxy(headers)
+        is_local = (
+            peer in ("127.0.0.1", "::1") and not is_public and not came_through_a_proxy(headers, scope["http_version"])
+        )
         proven = prove(headers, config, is_local=is_local)
         if proven is None and path == "/mcp":
             proven = prove_by_oauth(headers, config, self._oauth.state, resource=f"{base}/mcp")
