@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from support.commands import command
 from support.oauth import WEB, Browser, code_from, consent, exchange, hidden, pkce, query, register, tokens
+from support.road import folder_scope
 from support.service import MODERN, TOKEN, Service, serving, write_config
 
 
@@ -63,6 +65,17 @@ def test_the_owner_may_give_more_than_was_asked_for(service: Service) -> None:
     status, issued = exchange(browser, client, code, verifier)
     assert (status, issued["scope"]) == (200, "linker:read linker:write")
     assert call(service, issued["access_token"], "file.create", "more.txt", input={"content": "x"})[0] == 200
+
+
+def test_an_approver_reads_the_name_that_was_consented_to(tmp_path: Path) -> None:
+    """What the client calls itself afterwards stands beside it, and replaces it nowhere."""
+    with serving(tmp_path, token=TOKEN, scopes=[folder_scope(tmp_path / "root", confirm="all")]) as service:
+        _client, issued = tokens(Browser(service.base), group=["linker:read", "linker:write"])
+        status, answer, _ = call(service, issued["access_token"], "file.create", "b.txt", input={"content": "x"})
+        assert status == 200 and answer["result"]["isError"], answer
+        shown = command(service.home, "approvals", "list").stdout
+        assert 'OAuth client "Probe"' in shown, shown
+        assert not (service.root / "b.txt").exists()
 
 
 def test_without_a_token_the_challenge_names_the_metadata(service: Service) -> None:

@@ -13,7 +13,7 @@ from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Rights, Scope
 from computer_linker.policy.digest import canonical_request, digest_of
-from computer_linker.policy.visible_text import client_label, escaped, preview
+from computer_linker.policy.visible_text import client_label, escaped, preview, quoted_client
 
 _PICTURE_S = 3.0
 _LONG = 100_000
@@ -40,6 +40,7 @@ def new_request(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: flo
         expires_at=now + ttl_s,
         policy=policy_of(scope, who),
         is_forwarded=who.is_forwarded,
+        consented_as=None if who.consented_as is None else quoted_client(who.consented_as),
     )
     return asked, canonical
 

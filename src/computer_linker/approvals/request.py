@@ -80,6 +80,7 @@ class ApprovalRequest:
     session: str
     connection: str
     client: str | None
+    """The name that the client gives itself."""
     asked_at: float
     expires_at: float
     about: Preview | None = None
@@ -89,6 +90,8 @@ class ApprovalRequest:
     """Identity of the scope's rules when it was asked."""
     is_forwarded: bool = False
     """It came through a proxy or a tunnel, or from another machine."""
+    consented_as: str | None = None
+    """The name under which the owner consented to the OAuth client that asks."""
     picture: bytes | None = None
     token_hash: bytes | None = None
     state: State = "waiting"
@@ -109,7 +112,8 @@ class ApprovalRequest:
     @property
     def asker(self) -> str:
         """The requester for display: the name that the client gives itself, and its proven identity."""
-        principal = principal_label(self.principal) + (", from outside this computer" if self.is_forwarded else "")
+        principal = principal_label(self.principal) if self.consented_as is None else f"OAuth {self.consented_as}"
+        principal += ", from outside this computer" if self.is_forwarded else ""
         return principal if self.client is None else f"{self.client} ({principal})"
 
     @property

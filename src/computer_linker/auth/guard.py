@@ -22,6 +22,8 @@ class Proven:
     grants: frozenset[str] | None = None
     family: str | None = None
     """The consent of an OAuth token; the unit of revocation."""
+    consented_as: str | None = None
+    """The name under which the owner consented."""
 
 
 def prove(headers: dict[bytes, bytes], config: Config, *, is_local: bool) -> Proven | None:
@@ -46,7 +48,7 @@ def prove_by_oauth(headers: dict[bytes, bytes], config: Config, state: OAuthStat
     if family.owner_digest != kept_digest(config.owner_token):
         return None
     grants = grants_that_hold(family.grants, family.places, config.scopes)
-    return Proven(family.principal, "oauth", grants, family.id)
+    return Proven(family.principal, "oauth", grants, family.id, family.client_name)
 
 
 def why_refused(headers: dict[bytes, bytes], config: Config, state: OAuthState, *, resource: str) -> Refusal:

@@ -24,6 +24,9 @@ class Principal:
     is_forwarded: bool = False
     """The request came under a public name, through a proxy or tunnel, or from another machine, whatever its proof."""
 
+    consented_as: str | None = None
+    """The name under which the owner consented to an OAuth client; `client` is what it calls itself since."""
+
     request: str | None = None
     """The id that a tunnel or proxy gave the request, for the history; no proof of anything."""
 

@@ -77,7 +77,16 @@ def client_label(name: str) -> str:
         or re.sub(r"[\W_]", "", plain) in _RESERVED
         or _OWN_NAME.match(plain) is not None
     )
-    return name if name.isascii() and not is_claim else f'client "{name.replace(chr(34), chr(39))}"'
+    return name if name.isascii() and not is_claim else _in_quotes(name)
+
+
+def quoted_client(name: str) -> str:
+    """The name of a client, escaped and always in quotes."""
+    return _in_quotes(escaped(name))
+
+
+def _in_quotes(name: str) -> str:
+    return f'client "{name.replace(chr(34), chr(39))}"'
 
 
 def principal_label(principal: str) -> str:

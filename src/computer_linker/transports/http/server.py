@@ -343,8 +343,9 @@ def _principal(
     given = None if is_local else headers.get(b"cf-ray") or headers.get(b"x-request-id")
     request = None if given is None else given.decode("latin-1")[:64]
     return Principal(
-        proven.id, proven.proof, label, connection, agent, proven.grants, is_forwarded=not is_local, request=request
-    )
+        proven.id, proven.proof, label, connection, agent, proven.grants, is_forwarded=not is_local,
+        consented_as=proven.consented_as, request=request,
+    )  # fmt: skip
 
 
 def _peer(scope: Scope) -> str:
