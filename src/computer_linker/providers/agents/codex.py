@@ -26,10 +26,11 @@ _PASSED = (
     "OPENAI_API_KEY", "CODEX_API_KEY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 )  # fmt: skip
 _LOGIN = ("401", "unauthorized", "not logged in", "codex login", "missing environment variable", "refresh token")
-_LENT = (
-    "auth.json", ".credentials.json", "config.toml", ".env", "AGENTS.md", "AGENTS.override.md", "rules", "skills", "prompts",
-)  # fmt: skip
-"""What Codex needs of the owner's folder: login, settings and instructions, but none of the conversations there."""
+_LOGINS = ("auth.json", ".credentials.json")
+_LENT = ("config.toml", ".env", "AGENTS.md", "AGENTS.override.md", "skills", "prompts")
+_RULES = "rules"
+"""What Codex needs of the owner's folder: its logins, which it renews, and settings and instructions, which it only reads. None
+of the conversations there, and no rules: what a rule allows runs outside the sandbox of Codex's commands."""
 _OFF = ("hooks", "plugins", "apps", "computer_use", "browser_use", "daemon_auto_start")
 _ALWAYS = (
     'approval_policy="never"',
@@ -71,6 +72,8 @@ class Codex:
         passed = {name: environ[name] for name in _PASSED if name in environ}
         held = "writes" if ask.network and ask.mode == "workspace-write" else "writes, network"
         holds = f"codex {ask.mode}: {held} of its commands"
+        if not ask.has_own_root and Path(home, _RULES).is_dir():
+            holds += ", but for those that the owner's rules of Codex allow"
         shown = _shown(home, state) if ask.has_own_root else ()
         return Line(argv, {**passed, "CODEX_HOME": home}, home, holds, shown=shown)
 
@@ -179,7 +182,10 @@ def _home(environ: Mapping[str, str]) -> str:
 
 def _shown(home: str, state: Path) -> tuple[OwnPlace, ...]:
     """What Codex sees of the owner's folder, and the caller's own conversations in place of all others."""
-    lent = [OwnPlace(os.path.realpath(f"{home}/{name}"), f"{home}/{name}") for name in _LENT]
+    lent = [
+        OwnPlace(os.path.realpath(f"{home}/{name}"), f"{home}/{name}", only_read=name in _LENT)
+        for name in (*_LOGINS, *_LENT)
+    ]
     conversations = OwnPlace(str(state / "codex"), f"{home}/sessions")
     return (conversations, *(place for place in lent if Path(place.source).exists()))
 

@@ -21,6 +21,7 @@ class OwnPlace(NamedTuple):
 
     source: str
     path: str
+    only_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def kept_apart(confinement: Confinement, scope: Scope, scopes: Sequence[Scope]) 
 
 def own_folders(access: ProgramAccess, held: list[int]) -> tuple[Folder, ...]:
     """The program's own folders, held by descriptor."""
-    return tuple(Folder(_opened(place.source, held), place.path) for place in access.own)
+    return tuple(Folder(_opened(place.source, held), place.path, only_read=place.only_read) for place in access.own)
 
 
 def _working_folder(access: ProgramAccess, where: str, cwd: RootedPath, files: Files, held: list[int]) -> Folder:

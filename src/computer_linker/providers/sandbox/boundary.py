@@ -82,6 +82,8 @@ class Folder:
     """Path components from the scope's root down to here; `rules` match paths from the root."""
     view: Store | None = None
     """Takes all changes instead of this folder."""
+    only_read: bool = False
+    """Of `Confinement.own`: the program may not write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Confinement:
     emptied: tuple[str, ...] = ()
     """Folders that are empty but for the program's own things in them (bubblewrap only)."""
     own: tuple[Folder, ...] = ()
-    """The program's own folders, such as its login; writable, and mounted over everything that closes names."""
+    """The program's own folders, such as its login; mounted over everything that closes names."""
     nests: bool = False
     """The program creates its own sandbox inside this one."""
     network: bool = False

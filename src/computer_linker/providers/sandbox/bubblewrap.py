@@ -69,7 +69,7 @@ def wrap(
     def plan_root(masks: dict[Folder, Masks]) -> None:
         root = new_root(confinement, masks)
         if confinement.nests:
-            confine_inner(root, bwrap, env.get("PATH", ""))
+            confine_inner(root, bwrap, env, confinement.emptied)
         _plan_root(plan, root)
 
     async def rescan() -> None:

@@ -18,8 +18,10 @@ def wrap(argv: tuple[str, ...], confinement: Confinement) -> tuple[SpawnPlan, di
     """The plan, and the variables that send temporary files to a private folder, which is removed afterwards."""
     private = tempfile.mkdtemp(prefix="computer-linker-")
     tools = held_places((*tool_folders(), *confinement.programs))
-    fds = [folder.fd for folder in (*confinement.writable, *confinement.own, *confinement.readable)] + tools
-    writable = len(confinement.writable) + len(confinement.own)
+    written = [*confinement.writable, *(folder for folder in confinement.own if not folder.only_read)]
+    only_read = [*confinement.readable, *(folder for folder in confinement.own if folder.only_read)]
+    fds = [folder.fd for folder in (*written, *only_read)] + tools
+    writable = len(written)
     cwd_fd = confinement.cwd_fd
     if cwd_fd is None:
         cwd_fd = os.open(private, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -77,7 +77,7 @@ def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
         for path in confinement.emptied:
             root.add(5, Mount("room", path))
         for folder in confinement.own:
-            root.show(6, folder.fd, folder.path, read_only=False)
+            root.show(6, folder.fd, folder.path, read_only=folder.only_read)
         for path in confinement.hidden:
             _hidden(root, path, confinement)
         if confinement.hosts is not None:

@@ -79,8 +79,9 @@ def profile(confinement: Confinement, private: str, masks: Mapping[Folder, Masks
         lines += _closed(folder, masks.get(folder, Masks()), is_writable=False)
     if confinement.hidden:
         lines.append(f"(deny file-read* file-write* {_subpaths(confinement.hidden)})")
-    if confinement.own:
-        lines.append(f"(allow file-read* file-write* {_subpaths([folder.path for folder in confinement.own])})")
+    for folder in confinement.own:
+        acts = "file-read*" if folder.only_read else "file-read* file-write*"
+        lines.append(f"(allow {acts} {_subpaths([folder.path])})")
     return "\n".join(lines)
 
 
