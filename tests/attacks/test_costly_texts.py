@@ -82,3 +82,30 @@ def test_a_page_full_of_hard_names_is_judged_in_no_time() -> None:
     scores = [likeness(seen, (), one, (), seen_window=None, now_window=None) for one in crowd]
     assert time.process_time() - started < WITHIN_S
     assert max(scores) <= 0.5
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "env " * 3000 + "true",
+        ["env"] * 3000 + ["true"],
+        ["env"] * 250 + ["true"],
+        ["env"] + ["rm"] * 250,
+        "xargs " * 3000 + "true",
+        "echo " + "${a:-" * 5000 + "x" + "}" * 5000,
+        "echo " + '"$(' * 5000 + "x" + ')"' * 5000,
+        "cat <<A; " * 3500,
+    ],
+    ids=["line", "argv", "many", "denied", "xargs", "nested", "quoted", "here-documents"],
+)
+async def test_a_command_is_judged_in_little_time_whatever_its_words(tmp_path: Path, command: str | list[str]) -> None:
+    """Each took up to a minute, in which the service answered no other client."""
+    scope = folder_scope(
+        tmp_path / "root", allowedCommands=["make *"], deniedCommands=["rm -rf *", "sudo *"], allowShell=True
+    )
+    async with Road.open(tmp_path, [scope]) as road:
+        began = time.process_time()
+        refused = await road.call("command.run", ".", input={"command": command})
+        spent = time.process_time() - began
+    assert refused["error"]["code"] == "permission_denied", refused
+    assert spent < 5, spent

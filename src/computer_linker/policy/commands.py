@@ -330,7 +330,7 @@ def _denial(rule: Rule, words: Words, program: Program | None, locate: Locate) -
 
 
 def _denies(rule: Rule, words: Words, program: Program | None, locate: Locate) -> bool:
-    return rule.could_fit(words[1:]) and _names(rule, words, program, locate)
+    return _names(rule, words, program, locate) and rule.could_fit(words[1:])
 
 
 def _names(rule: Rule, words: Words, program: Program | None, locate: Locate) -> bool:

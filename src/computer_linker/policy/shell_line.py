@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _GLOBS = re.compile(r"[*?\[]|[@!+]\(")
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}|\{.*\{|,.*\}")
 _CONTINUED = re.compile(r"\S\\\n\S")
+_MAX_HERE_DOCUMENTS = 100
+"""The grammar's time grows with the square of their number."""
+_MAX_LOOKED_AT = 1_000_000
 _MAX_COMMANDS = 500
 _ARITHMETIC = frozenset(
     "arithmetic_expansion compound_statement subscript test_command expansion binary_expression".split()
@@ -59,6 +62,8 @@ class Reading:
 def read_line(text: str) -> Reading:
     """The programs of a line of shell. Raises InvalidRequest for text that no shell should get."""
     _check(text)
+    if text.count("<<") > _MAX_HERE_DOCUMENTS:
+        return Reading((), frozenset(), frozenset(), f"it has more than {_MAX_HERE_DOCUMENTS} here-documents")
     root = _parser().parse(text.encode("utf-8")).root_node
     if root.has_error:
         return Reading((), frozenset(), frozenset(), "its syntax is not understood")
@@ -96,6 +101,8 @@ class _Reader:
         self.assigned: set[str] = set()
         self.functions: set[str] = set()
         self.problem = ""
+        self._looked_at = 0
+        """Bytes of nodes that were searched: the text of a nested one is searched again for each that holds it."""
 
     def walk(self, root: "Node") -> None:
         waiting = [root]
@@ -105,6 +112,9 @@ class _Reader:
             waiting.extend(reversed(node.named_children))
             if len(self.commands) > _MAX_COMMANDS:
                 self.problem = f"it has more than {_MAX_COMMANDS} commands"
+                return
+            if self._looked_at > _MAX_LOOKED_AT:
+                self.problem = "it nests too deep"
                 return
 
     def _take(self, node: "Node") -> None:
@@ -210,6 +220,7 @@ class _Reader:
         return Unknown(many, is_option=is_split or not starts or starts[0] in "-{" or bool(_BRACES.match(plain)))
 
     def _text(self, node: "Node") -> str:
+        self._looked_at += node.end_byte - node.start_byte
         return self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from computer_linker.errors import PermissionDenied
 from computer_linker.policy.command_line import ASSIGNMENT
 from computer_linker.policy.shell_line import Reading, Unknown, Word, Words, read_line
 
@@ -49,6 +50,7 @@ _LONG = "signal|kill-after|adjustment|input|output|error|unset|max-args|max-proc
 _JOINED = re.compile(rf"-(?:\d+|n\d+|k\d+\S*|s[A-Z0-9]+|[ioe][L\d]+[kKMG]?|P\d+|L\d+|I\S+|d\S+|-(?:{_LONG})=\S*)")
 _REPLACES = re.compile(r"-I|-i|--replace=")
 _MAX_DEPTH = 8
+MAX_WORDS = 256
 
 
 def name_of(word: Word) -> str:
@@ -130,6 +132,13 @@ def every_start(words: Words, depth: int = 0) -> Iterator[Words]:
     if depth > _MAX_DEPTH or not words:
         return
     if name_of(words[0]) in _ANYWHERE:
+        if len(words) > MAX_WORDS:
+            # Each of them may begin a command, which is judged with all words behind it.
+            raise PermissionDenied(
+                f"{name_of(words[0])} could start a command at each of its {len(words) - 1} arguments, and this scope lists "
+                f"commands that it allows or denies. With at most {MAX_WORDS - 1} arguments it can be judged.",
+                rule="deniedCommands",
+            )
         yield from (words[at:] for at in range(1, len(words)))
     for at, word in enumerate(words):
         inner = words[at:]
