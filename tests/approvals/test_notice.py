@@ -8,6 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
+from dbus_fast import Message
+from dbus_fast.aio import MessageBus
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.terminal import TerminalApprovals
@@ -18,7 +20,7 @@ from support.desktop import _start_bus, stop
 from support.notice_area import NoticeArea
 from support.pair import events_of
 from support.road import Road, folder_scope
-from support.waiting import until
+from support.waiting import until, until_awaited
 
 pytestmark = [
     pytest.mark.anyio,
@@ -126,3 +128,29 @@ async def test_a_token_that_waits_is_asked_about_when_it_is_used(road: Road, add
         area.press((await area.next()).number, "allow")
     assert answers[0]["ok"]
     assert not (road.root / "keep.txt").exists()
+
+
+async def test_clients_that_list_notices_see_no_question_to_the_owner(road: Road, address: str) -> None:
+    """It holds what another client asked for."""
+    notices = road.app.computer.notifications
+    assert await notices.recent() == []
+    answers: list[dict[str, Any]] = []
+    async with NoticeArea.open(address) as area, anyio.create_task_group() as group:
+        group.start_soon(delete, road, answers)
+        notice = await area.next()
+        other = await MessageBus(bus_address=address).connect()
+        await other.call(
+            Message(
+                destination="org.freedesktop.Notifications",
+                path="/org/freedesktop/Notifications",
+                interface="org.freedesktop.Notifications",
+                member="Notify",
+                signature="susssasa{sv}i",
+                body=["Mail", 0, "", "A letter", "", [], {}, 0],
+            )
+        )
+        seen = await until_awaited(notices.recent)
+        assert [one.app for one in seen] == ["Mail"], seen
+        other.disconnect()
+        area.press(notice.number, "deny")
+    assert not answers[0]["ok"] and (road.root / "keep.txt").exists()

@@ -109,6 +109,7 @@ def test_a_token_comes_from_a_file_and_never_as_an_argument(service: Service, tm
             assert refused.returncode == 2, refused
         assert len(receiver.got) == 1
     assert "in-a-file" not in owner(service, "history", "--json").stdout
+    assert "/hook" not in service.log, "the path of a webhook is a secret"
 
 
 def test_many_requests_are_one_signed_message_without_content_and_its_link_opens_once(service: Service) -> None:

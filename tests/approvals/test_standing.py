@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from computer_linker.approvals.approvals import Approvals
+from computer_linker.approvals.approvals import PERSON, Answerer, Approvals
 from computer_linker.approvals.choices import choices_of
 from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.standing import standing_of
 from computer_linker.approvals.store import FILE_NAME
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl
 from computer_linker.config.schema import Config
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, LimitExceeded
+from computer_linker.model.event import Approval
 from computer_linker.model.geometry import Rect
 from computer_linker.model.principal import NO_SESSION
 from computer_linker.model.scope import Scope
@@ -362,3 +364,27 @@ async def test_a_yes_to_turns_that_only_read_covers_none_that_writes_and_no_othe
     assert not is_asked(await road.call("codex.run", "src", input={**order, "prompt": "review it again"}))
     assert is_asked(await road.call("codex.run", "src", input={**order, "workflow": "fix"}))
     assert is_asked(await road.call("codex.run", "src", input={**order, "agent": "claude"}))
+
+
+async def test_no_caller_without_a_session_uses_a_clients_yes(road: Road) -> None:
+    """Any program with the credential can send the client's name."""
+    await allow(road, "shape", "file.write", "src/a.txt", input={"content": "x"})
+    assert (await write(road, "src/b.txt"))["approval"]["extent"] == "shape"
+    assert is_asked(await write(road, "src/c.txt", principal=replace(LOCAL, session=NO_SESSION)))
+    assert not (road.root / "src/c.txt").exists()
+
+
+async def test_an_answer_for_which_there_is_no_room_is_not_in_the_history(road: Road) -> None:
+    refused = await write(road, "src/a.txt")
+    asked = approvals(road).ledger.find(refused["error"]["details"]["approvalId"])
+    assert asked is not None
+    given = Answerer(PERSON, "terminal")
+    one = standing_of(asked, "same", 60, Approval("yes", "person", "terminal", "", "same"))
+    with pytest.raises(LimitExceeded):
+        while True:
+            approvals(road).store.add(one)
+    with pytest.raises(LimitExceeded):
+        await approvals(road).take(asked.id, "same", given)
+    assert asked.state == "waiting" and not await events_of(road, "approvals.allow")
+    assert await approvals(road).take(asked.id, "no", given) is not None
+    assert len(await events_of(road, "approvals.deny")) == 1

@@ -169,6 +169,9 @@ class Approvals:
         if asked is None:
             return None
         check_extent(asked, answer)
+        if answer in ("same", "shape"):
+            # Before it is recorded: the history must not have an answer that did not count.
+            self.store.check_room()
         taken = self.answer(asked_id, answer, by, await self.record(asked, answer, by), minutes)
         if answer in ("same", "shape"):
             await self.save()

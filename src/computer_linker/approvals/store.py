@@ -1,7 +1,7 @@
 """approvals.json: the standing approvals, the clients whose dialog may approve, and where requests are pushed to."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -84,6 +84,10 @@ class ApprovalStore:
         names = (who.client, who.client.rpartition("/")[0])
         return any(one.name in names for one in self.clients)
 
+    def check_room(self) -> None:
+        """Raise LimitExceeded where no further approval can stand."""
+        _check_room(self.standing, _MAX_STANDING)
+
     def add(self, one: Standing | AllowedClient | PushTarget) -> None:
         """Add one; `save` makes it last. Raises LimitExceeded."""
         match one:
@@ -131,9 +135,13 @@ class ApprovalStore:
 
 
 def _with(those: list[T], one: T, most: int) -> list[T]:
+    _check_room(those, most)
+    return [*those, one]
+
+
+def _check_room(those: Sized, most: int) -> None:
     if len(those) >= most:
         raise LimitExceeded(f"There are {most} of these already. Revoke some first: computer-linker approvals list.")
-    return [*those, one]
 
 
 def _read(home: Path) -> Kept:

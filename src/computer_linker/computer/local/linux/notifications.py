@@ -93,6 +93,9 @@ class BusNotifications:
     def _seen(self, message: Any) -> bool:
         if message.member != "Notify" or message.signature != "susssasa{sv}i":
             return False
+        if message.sender in _OWN_CONNECTIONS:
+            # Questions to the owner hold other clients' requests. Handled: the bus cuts off a monitor that replies.
+            return True
         app, _, _, summary, body = message.body[:5]
         notice = Notification(
             app=safe_title(app),
@@ -114,6 +117,8 @@ class BusNotifications:
 _NAME = "org.freedesktop.Notifications"
 _PATH = "/org/freedesktop/Notifications"
 _CALL_S = 2.0
+_OWN_CONNECTIONS: set[str] = set()
+"""Unique names of the connections over which this service asks its owner; a bus gives none of them twice."""
 
 
 class NoticeQuestion:
@@ -137,6 +142,7 @@ class NoticeQuestion:
                 self._bus = await MessageBus(bus_address=self._address).connect()
             except OSError:
                 return False
+            _OWN_CONNECTIONS.add(self._bus.unique_name or "")
             offered = await self._call(_NAME, _PATH, _NAME, "GetCapabilities")
             owner = await self._call("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
                                      "GetNameOwner", "s", [_NAME])  # fmt: skip
