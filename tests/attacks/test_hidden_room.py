@@ -1,7 +1,9 @@
 """Programs hide what they leave: in folders they close, or nest too deep for any path. It is counted and removed all the same."""
 
+import contextlib
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +144,36 @@ def test_a_folder_is_measured_as_the_system_does(tmp_path: Path) -> None:
     (tmp_path / "a" / "b" / "link").symlink_to("/usr")
     expected = sum(path.lstat().st_blocks * 512 for path in tmp_path.rglob("*"))
     assert disk_use(tmp_path) == expected
+
+
+def test_a_link_in_place_of_a_folder_is_not_followed_while_it_is_removed(tmp_path: Path) -> None:
+    """A process that outlived its command exchanges folders for links to one of the owner's."""
+    victim = tmp_path / "victim"
+    (victim / "inner").mkdir(parents=True, mode=0o750)
+    (victim / "inner/key").write_text("kept")
+    (victim / "file").write_text("kept")
+    before = {path: path.stat().st_mode for path in sorted(victim.rglob("*"))}
+    for number in range(30):
+        place = tmp_path / f"private-{number}"
+        for name in range(60):
+            (place / f"{name}/deeper").mkdir(parents=True)
+        over = threading.Event()
+
+        def exchange(place: Path = place, over: threading.Event = over) -> None:
+            while not over.is_set():
+                with contextlib.suppress(OSError), os.scandir(place) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            os.rename(entry.path, tmp_path / f"aside-{entry.name}")
+                            os.symlink(victim, entry.path)
+
+        racer = threading.Thread(target=exchange)
+        racer.start()
+        try:
+            with contextlib.suppress(OSError):
+                remove_folder(place)
+        finally:
+            over.set()
+            racer.join()
+        assert {path: path.stat().st_mode for path in sorted(victim.rglob("*"))} == before
+    assert (victim / "inner/key").read_text() == "kept"

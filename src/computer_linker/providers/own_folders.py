@@ -2,9 +2,13 @@
 
 import asyncio
 import contextlib
+import errno
+import itertools
 import logging
 import os
+import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -98,27 +102,67 @@ def _opened(held: int) -> tuple[int, int | None]:
 
 
 def remove_folder(place: Path) -> None:
-    """Remove a folder in which no program runs any more.
+    """Remove a folder in which a program wrote. One may still run there: everything is done by descriptors, so that no link
+    that it puts in a folder's place is followed.
 
     Each folder in it is moved to the top before it is emptied, so no path gets too long.
     """
-    todo, number = [place], 0
-    place.chmod(0o700)
-    while todo:
-        folder = todo.pop()
-        with os.scandir(folder) as found:
-            entries = list(found)
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)  # noqa: PTH108
-                continue
-            number += 1
-            top = place / f".removed-{number}"
-            os.chmod(entry.path, 0o700)  # noqa: PTH101
-            todo.append(Path(entry.path).rename(top))
-        if folder != place:
-            folder.rmdir()
+    _make_usable(place)
+    top = os.open(place, _FOLDER)
+    try:
+        # A name that the program could not have taken before.
+        names = map(f".{secrets.token_hex(8)}-{{}}".format, itertools.count())
+        todo = _emptied(top, top, names)
+        while todo:
+            todo += _removed(todo.pop(), top, names)
+    finally:
+        os.close(top)
     place.rmdir()
+
+
+def _removed(name: str, top: int, names: Iterator[str]) -> list[str]:
+    """Remove one folder of the top; returns the names of those that were in it, which are at the top now."""
+    try:
+        folder = os.open(name, _FOLDER, dir_fd=top)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        # A file or a link was put there since.
+        os.unlink(name, dir_fd=top)
+        return []
+    try:
+        found = _emptied(folder, top, names)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=top)
+    return found
+
+
+def _emptied(folder: int, top: int, names: Iterator[str]) -> list[str]:
+    """Remove the files of a folder and move its folders to the top; returns their names there."""
+    moved: list[str] = []
+    with os.scandir(folder) as found:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    for name, is_folder in entries:
+        if not is_folder:
+            os.unlink(name, dir_fd=folder)
+            continue
+        _make_usable(name, folder)
+        moved.append(next(names))
+        os.rename(name, moved[-1], src_dir_fd=folder, dst_dir_fd=top)
+    return moved
+
+
+def _make_usable(name: "str | Path", folder: int | None = None) -> None:
+    """Give the owner all rights to a folder, whose name may have become a link."""
+    if os.chmod in os.supports_follow_symlinks:
+        os.chmod(name, 0o700, dir_fd=folder, follow_symlinks=False)
+        return
+    held = os.open(name, _HOLD, dir_fd=folder)
+    try:
+        os.chmod(f"/proc/self/fd/{held}", 0o700)  # noqa: PTH101  # Linux has no call that does not follow a link
+    finally:
+        os.close(held)
 
 
 def remove_later(place: Path) -> None:
