@@ -144,6 +144,36 @@ async def test_a_command_in_bubblewrap_sees_nothing_of_it_and_cannot_move_it(
     assert TOKEN in (home / "config.json").read_text() and (home / places.MARK_NAME).exists()
 
 
+async def test_a_running_command_sees_no_file_that_is_replaced_in_it(
+    tmp_path: Path, scopes: list[dict[str, Any]]
+) -> None:
+    """As `token rotate` replaces the config: what covered the old file is gone with it."""
+    script = (
+        "import os, sys, time\n"
+        "print(os.listdir('tools/second'), flush=True)\n"
+        "try: open('tools/second/made', 'w')\n"
+        "except OSError as error: print('refused', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "for name in ('config.json', 'owner.key'):\n"
+        "    try: print(open(f'tools/second/{name}').read(), flush=True)\n"
+        "    except OSError: print('closed', flush=True)\n"
+    )
+    home = tmp_path / "root" / "tools" / "second"
+    async with Road.open(tmp_path, scopes) as road:
+        started = await road.data("command.start", ".", input={"command": ["/usr/bin/python3", "-c", script]})
+        waits = {"waitFor": "refused", "waitSeconds": 50}
+        first = await road.data("command.read", started["processId"], options=waits)
+        for name in ("config.json", "owner.key"):
+            (home / "fresh").write_text(f"{TOKEN}-new")
+            (home / "fresh").replace(home / name)
+        await road.data("command.send", started["processId"], input={"text": "go\n"})
+        ended = {"cursor": first["cursor"], "untilEnd": True, "waitSeconds": 50}
+        last = await road.data("command.read", started["processId"], options=ended)
+    shown = "".join(chunk["text"] for chunk in (*first["chunks"], *last["chunks"]))
+    assert shown.split() == ["[]", "refused", "closed", "closed"], shown
+    assert not (home / "made").exists()
+
+
 async def test_a_state_folder_that_appears_later_is_closed_too(tmp_path: Path) -> None:
     async with road_under(tmp_path, "bubblewrap") as road:
         show = {"command": ["sh", "-c", "cat later/config.json; true"]}

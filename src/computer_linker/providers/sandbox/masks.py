@@ -59,7 +59,9 @@ class _Closing:
             pace.step()
             for entry in self._tree.folders[parts].found:
                 self._close_entry((*parts, entry.name), entry)
-        for parts in self._tree.unreadable():
+        # As a whole: a file that is replaced on the disk loses the mount that covered it, in every sandbox.
+        states = (parts for parts in self._tree.states if parts in self._tree.folders)
+        for parts in (*self._tree.unreadable(), *states):
             self._close_whole(parts, "hidden")
         self._close_named()
         self._close_second_names()
