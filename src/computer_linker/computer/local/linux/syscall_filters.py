@@ -20,9 +20,10 @@ _SEPARATED = (_UNIX, 2, 10, 16, 17, 38)
 others some reach past every namespace: vsock the hypervisor and other machines on this one, Bluetooth what is near."""
 _PAIRS = (1, 5)
 """Stream and seqpacket. One of a pair of datagram sockets could still send to any path."""
-_SHARED_CALLS = ((29, 31), (64, 71), (220, 220), (248, 250))
-_SHARED_CALLS_GENERIC = ((186, 197), (217, 219))
-"""System V shared memory, semaphores and messages, and keyrings, on x86_64 and elsewhere; all programs of a user share them."""
+_SHARED_CALLS = ((29, 31), (64, 71), (220, 220), (240, 245), (248, 250))
+_SHARED_CALLS_GENERIC = ((180, 197), (217, 219))
+"""System V shared memory, semaphores and messages, POSIX message queues, and keyrings, on x86_64 and elsewhere; all programs of
+a user share them."""
 _OF_A_PROCESS = (302, 142, 144, 203, 314)
 _OF_A_PROCESS_GENERIC = (261, 118, 119, 122, 274)
 """prlimit64, sched_setparam, sched_setscheduler, sched_setaffinity and sched_setattr: the first argument is a process."""
