@@ -8,6 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
+from dbus_fast import Message
+from dbus_fast.aio import MessageBus
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.terminal import TerminalApprovals
@@ -18,7 +20,7 @@ from support.desktop import _start_bus, stop
 from support.notice_area import NoticeArea
 from support.pair import events_of
 from support.road import Road, folder_scope
-from support.waiting import until
+from support.waiting import until, until_awaited
 
 pytestmark = [
     pytest.mark.anyio,
@@ -126,3 +128,25 @@ async def test_a_token_that_waits_is_asked_about_when_it_is_used(road: Road, add
         area.press((await area.next()).number, "allow")
     assert answers[0]["ok"]
     assert not (road.root / "keep.txt").exists()
+
+
+async def test_what_one_client_asks_the_owner_is_no_notice_for_others(road: Road, address: str) -> None:
+    """Found: notification.list showed every client the requests of all others, with their contents."""
+    answers: list[dict[str, Any]] = []
+    notices = road.app.computer.notifications
+    async with NoticeArea.open(address) as area, anyio.create_task_group() as group:
+        assert await notices.recent() == []
+        group.start_soon(delete, road, answers)
+        notice = await area.next()
+        other = await MessageBus(bus_address=address).connect()
+        body = ["Mail", 0, "", "a letter", "hello", [], {}, -1]
+        await other.call(
+            Message(
+                destination="org.freedesktop.Notifications", path="/org/freedesktop/Notifications",
+                interface="org.freedesktop.Notifications", member="Notify", signature="susssasa{sv}i", body=body,
+            )
+        )  # fmt: skip
+        other.disconnect()
+        area.press(notice.number, "deny")
+    await until_awaited(notices.recent)
+    assert [(one.app, one.summary) for one in await notices.recent()] == [("Mail", "a letter")]
