@@ -84,6 +84,11 @@ class ApprovalStore:
         names = (who.client, who.client.rpartition("/")[0])
         return any(one.name in names for one in self.clients)
 
+    def refuse_full(self) -> None:
+        """Raise LimitExceeded where no further standing approval fits."""
+        if len(self.standing) >= _MAX_STANDING:
+            raise _full(_MAX_STANDING)
+
     def add(self, one: Standing | AllowedClient | PushTarget) -> None:
         """Add one; `save` makes it last. Raises LimitExceeded."""
         match one:
@@ -132,8 +137,12 @@ class ApprovalStore:
 
 def _with(those: list[T], one: T, most: int) -> list[T]:
     if len(those) >= most:
-        raise LimitExceeded(f"There are {most} of these already. Revoke some first: computer-linker approvals list.")
+        raise _full(most)
     return [*those, one]
+
+
+def _full(most: int) -> LimitExceeded:
+    return LimitExceeded(f"There are {most} of these already. Revoke some first: computer-linker approvals list.")
 
 
 def _read(home: Path) -> Kept:

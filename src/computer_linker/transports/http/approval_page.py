@@ -16,7 +16,7 @@ from computer_linker.approvals.approvals import Answerer, Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.approvals.terminal import OpenedPage, TerminalApprovals
 from computer_linker.audit.faults import AuditUnavailable
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, LimitExceeded
 from computer_linker.model.ids import new_handle
 from computer_linker.model.principal import Principal
 from computer_linker.services import Services
@@ -194,7 +194,7 @@ class ApprovalPage:
         # An id with nothing pending changes nothing; the list page shows that.
         try:
             await self._approvals.take(given.get("id", ""), answer, Answerer(phone.principal, "page"))
-        except InvalidRequest as error:
+        except (InvalidRequest, LimitExceeded) as error:
             raise Refused(400, error.message) from error
         except AuditUnavailable as error:
             raise Refused(503, f"The answer cannot be recorded, so it does not count. {error.message}") from error
