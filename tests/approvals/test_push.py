@@ -145,6 +145,7 @@ def test_many_requests_are_one_signed_message_without_content_and_its_link_opens
         assert owner(service, "approvals", "unpush", target["id"]).returncode == 0
         assert browser.send("GET", "/approve")[0] == 403, "and what came by its link is closed with it"
     assert len(list(service.root.glob("pushed-*"))) == 1
+    assert "/hook" not in service.log, "the path of a webhook is its secret"
 
 
 def test_with_content_an_ntfy_topic_gets_what_it_is(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -63,6 +63,38 @@ async def test_a_yes_to_typing_is_not_used_for_a_process_that_ended(road: Road) 
     await road.data("command.read", process, scope="free", options={"waitFor": "y/N", "waitSeconds": 20})
     assert await road.code("command.send", process, **parts) == "process_not_found", "of another scope"
     assert people(road).waiting() == [], "what does not exist is not asked about"
+
+
+TWICE = """
+import os, sys
+print("Keep the log?", flush=True)
+if sys.argv[1] == "yes":
+    while not os.path.exists("go"):
+        os.sched_yield()
+else:
+    input()
+print("Delete all?", flush=True)
+open("all", "w").write(input())
+"""
+
+
+@pytest.mark.parametrize("answer", ["yes", "same"])
+async def test_a_yes_to_typing_is_not_used_at_another_prompt(road: Road, answer: Literal["yes", "same"]) -> None:
+    """Found: a yes to `y` at one question, once or standing, typed it at the next one."""
+    (road.root / "twice.py").write_text(TWICE)
+    _, started = await allowed(road, "command.start", ".", input={"command": ["python3", "twice.py", answer]})
+    process = started["processId"]
+    await road.data("command.read", process, options={"waitFor": "log", "waitSeconds": 20})
+    parts: dict[str, Any] = {"input": {"text": "y\n"}}
+    assert await road.code("command.send", process, **parts) == "confirm_required"
+    [asked] = people(road).waiting()
+    assert people(road).answer(asked.id, answer)
+    if answer == "same":
+        await road.data("command.send", process, **parts)
+    (road.root / "go").touch()
+    await road.data("command.read", process, options={"waitFor": "all", "waitSeconds": 20})
+    assert await road.code("command.send", process, **parts) == ("conflict" if answer == "yes" else "confirm_required")
+    assert not (road.root / "all").exists() or not (road.root / "all").read_text()
 
 
 async def test_a_process_is_listed_by_its_command_whatever_it_is_called(road: Road) -> None:

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from computer_linker.approvals.approvals import PERSON, Answerer, Approvals
+from computer_linker.approvals.approvals import Answerer, Approvals
 from computer_linker.approvals.choices import choices_of
-from computer_linker.approvals.request import Answer, ApprovalRequest
-from computer_linker.approvals.standing import standing_of
+from computer_linker.approvals.request import Answer, ApprovalRequest, Denied, Preview
 from computer_linker.approvals.store import FILE_NAME
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest, LimitExceeded
-from computer_linker.model.event import Approval
+from computer_linker.model.envelope import Call
 from computer_linker.model.geometry import Rect
 from computer_linker.model.principal import NO_SESSION
 from computer_linker.model.scope import Scope
@@ -366,25 +365,43 @@ async def test_a_yes_to_turns_that_only_read_covers_none_that_writes_and_no_othe
     assert is_asked(await road.call("codex.run", "src", input={**order, "agent": "claude"}))
 
 
-async def test_no_caller_without_a_session_uses_a_clients_yes(road: Road) -> None:
-    """Any program with the credential can send the client's name."""
-    await allow(road, "shape", "file.write", "src/a.txt", input={"content": "x"})
-    assert (await write(road, "src/b.txt"))["approval"]["extent"] == "shape"
-    assert is_asked(await write(road, "src/c.txt", principal=replace(LOCAL, session=NO_SESSION)))
-    assert not (road.root / "src/c.txt").exists()
+async def test_an_answer_that_comes_while_the_same_request_is_prepared_again_is_its_answer(road: Road) -> None:
+    """Found: the call opened a second request, ended without an answer, and the yes was used by a later one, unasked."""
+    scope, op = road.app.config.scopes[0], road.app.catalog.find("file.write")
+    call = Call("app", "file.write", "src/a.py", {"content": "x"})
+    for answer in ("yes", "no"):
+        assert is_asked(await write(road, "src/a.py"))
+        [asked] = approvals(road).waiting()
+
+        async def describe(asked: ApprovalRequest = asked, answer: Answer = answer) -> Preview | None:
+            assert approvals(road).answer(asked.id, answer) is not None
+            return asked.about
+
+        if answer == "yes":
+            assert (await approvals(road).confirm(call, op, scope, LOCAL, None, describe)).asked is asked
+        else:
+            with pytest.raises(Denied):
+                await approvals(road).confirm(call, op, scope, LOCAL, None, describe)
+        assert approvals(road).waiting() == []
+    assert is_asked(await write(road, "src/a.py")) and not (road.root / "src/a.py").exists()
 
 
-async def test_an_answer_for_which_there_is_no_room_is_not_in_the_history(road: Road) -> None:
-    refused = await write(road, "src/a.txt")
-    asked = approvals(road).ledger.find(refused["error"]["details"]["approvalId"])
-    assert asked is not None
-    given = Answerer(PERSON, "terminal")
-    one = standing_of(asked, "same", 60, Approval("yes", "person", "terminal", "", "same"))
+async def test_a_standing_yes_covers_no_caller_without_a_session(road: Road) -> None:
+    """Found: a script with the client's name as its user agent used the yes that its session was given."""
+    await allow(road, "shape", "file.write", "src/a.py", input={"content": "1"})
+    script = replace(LOCAL, session=NO_SESSION)
+    answer = await road.call("file.write", "src/b.py", input={"content": "1"}, principal=script)
+    assert is_asked(answer) and not (road.root / "src/b.py").exists()
+
+
+async def test_an_answer_that_finds_no_room_is_not_in_the_history(road: Road) -> None:
+    await allow(road, "shape", "file.write", "src/a.py", input={"content": "1"})
+    [first] = approvals(road).store.standing
+    for number in range(199):
+        approvals(road).store.add(first.model_copy(update={"id": f"standing_{number}", "folder": "elsewhere"}))
+    assert is_asked(await write(road, "top.txt"))
+    [asked] = approvals(road).waiting()
+    before = await events_of(road, "approvals.allow")
     with pytest.raises(LimitExceeded):
-        while True:
-            approvals(road).store.add(one)
-    with pytest.raises(LimitExceeded):
-        await approvals(road).take(asked.id, "same", given)
-    assert asked.state == "waiting" and not await events_of(road, "approvals.allow")
-    assert await approvals(road).take(asked.id, "no", given) is not None
-    assert len(await events_of(road, "approvals.deny")) == 1
+        await approvals(road).take(asked.id, "same", Answerer(LOCAL, "page"))
+    assert approvals(road).waiting() == [asked] and await events_of(road, "approvals.allow") == before

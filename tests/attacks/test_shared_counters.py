@@ -159,3 +159,39 @@ async def test_landlock_keeps_the_priorities_of_other_programs() -> None:
     ran, now = after
     assert ran["boundary"].startswith("landlock") and ran["exitCode"] == 0, ran
     assert json.loads(ran["stdout"]) == [] and now == before
+
+
+QUEUES = """
+import ctypes
+libc, made = ctypes.CDLL(None, use_errno=True), []
+for call, *given in ((241, b"owners"), *((240, b"taken%d" % n, 0o102, 0o600, 0) for n in range(12))):
+    made.append(libc.syscall(call, *given) >= 0 or ctypes.get_errno() != 1)
+print(any(made))
+"""
+QUEUEING = """
+import ctypes, json, sys
+from pathlib import Path
+import anyio
+from attacks.test_decisions_reach_effects import python, road_under
+from attacks.test_shared_counters import QUEUES
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+async def main():
+    async with road_under(Path(sys.argv[1]), "landlock") as road:
+        assert libc.syscall(240, b"owners", 0o102, 0o600, 0) >= 0
+        ran = await road.data("command.run", ".", input=python(QUEUES))
+        left = [libc.syscall(241, name) for name in (b"owners", *(b"taken%d" % n for n in range(12)))]
+        print(json.dumps([ran, left]))
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the script has this processor's numbers of calls")
+async def test_landlock_keeps_the_message_queues_of_other_programs() -> None:
+    """Found: a command removed the owner's queues, and used up all that a user has."""
+    with place_of_another() as place:
+        ran, left = json.loads(run_as_another(QUEUEING, place))
+    assert ran["boundary"].startswith("landlock") and ran["stdout"] == "False\n", ran
+    assert left == [0, *[-1] * 12]

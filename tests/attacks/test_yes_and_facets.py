@@ -20,6 +20,7 @@ from computer_linker.computer.simulated.world import SimulatedControl, Simulated
 from computer_linker.errors import ConfirmRequired, LinkError
 from computer_linker.model.geometry import Point, Rect
 from computer_linker.model.paths import PathRules, RootedPath
+from computer_linker.model.scope import Scope
 from support.pair import Pair, events_of, open_pair
 from support.road import LOCAL, computer_scope, folder_scope
 from support.waiting import until
@@ -309,11 +310,7 @@ def test_every_facet_method_that_acts_on_something_is_shown() -> None:
     unshown = {
         name for name, op in facet_catalog().operations.items() if op.effect is not Effect.OBSERVE and op.shows is None
     }
-    # Their arguments say it all, or the process was shown when it was started.
-    assert unshown == {
-        "session.lock_screen", "processes.feed", "processes.signal", "processes.kill", "processes.hang_up",
-        "processes.resize",
-    }  # fmt: skip
+    assert unshown == set()
 
 
 @asynccontextmanager
@@ -353,3 +350,64 @@ async def test_a_change_in_another_root_is_shown_with_that_root_and_no_shape_rea
         ):
             assert await made.refused(act) == "confirm_required"
         assert (Path(first) / "d/a.txt").read_text() == "newer\n" and (Path(second) / "d/a.txt").read_text() == "kept\n"
+
+
+async def test_what_a_peer_types_into_a_process_is_shown_with_the_process(folder: Far) -> None:
+    """Found: the person saw a digest of the bytes and a handle."""
+    launch = Launch(("/bin/sh", "-s"), {}, stdin="pipe")
+    await folder.yes(lambda: folder.far.processes.spawn(launch))
+    child = await folder.far.processes.spawn(launch)
+    child.go()
+    assert child.stdin is not None
+    typed = "touch made\nprintf '\x1b[2J'\n"
+    os.write(child.stdin, typed.encode())
+    with anyio.fail_after(60):
+        await until(lambda: bool(folder.people.waiting()))
+    shown = folder.shown()
+    assert shown.startswith("types into the process `/usr/bin/sh -s`, held by "), shown
+    assert "touch made\nprintf '\\x1b[2J'" in shown
+    assert not (folder.pair.laptop.root / "made").exists()
+    let_go(child)
+
+
+GATED: dict[str, dict[str, Any]] = {
+    "denied": {"deniedCommands": ["touch *"]},
+    "asked": {"confirm": "all"},
+    "held": {"sandbox": "required"},
+}
+
+
+@pytest.mark.parametrize("rule", GATED)
+async def test_a_peers_program_does_not_start_under_rules_that_changed_at_its_gate(tmp_path: Path, rule: str) -> None:
+    """Found: `go` started what the owner had forbidden since `spawn`."""
+    scope = folder_scope(tmp_path / "laptop" / "root")
+    async with open_pair(tmp_path, [scope]) as pair:
+        await pair.paired("app")
+        far = await pair.routes.remote_computer("laptop", "app")
+        services, before = pair.laptop.app.services, pair.laptop.app.services.config
+        changed = Scope.from_wire(scope | {"policy": scope.get("policy", {}) | GATED[rule]})
+        for is_changed in (True, False):
+            child = await far.processes.spawn(sh("/usr/bin/touch", "made"))
+            if is_changed:
+                services.current_config = lambda: before.model_copy(update={"scopes": [changed]})
+            child.go()
+            with anyio.fail_after(60):
+                await child.wait()
+            let_go(child)
+            services.current_config = lambda: before
+            assert (pair.laptop.root / "made").exists() is not is_changed
+        await far.aclose()
+
+
+async def test_a_yes_that_was_taken_back_at_the_gate_starts_nothing(folder: Far) -> None:
+    with pytest.raises(ConfirmRequired):
+        await folder.far.processes.spawn(sh("/usr/bin/touch", "made"))
+    assert folder.people.answer(folder.people.waiting()[0].id, "shape")
+    let_go(await folder.far.processes.spawn(sh("/usr/bin/touch", "made")))
+    child = await folder.far.processes.spawn(sh("/usr/bin/touch", "made"))
+    assert folder.people.store.keep_only(standing=lambda _: False) == 1
+    child.go()
+    with anyio.fail_after(60):
+        await child.wait()
+    let_go(child)
+    assert not (folder.pair.laptop.root / "made").exists()

@@ -157,6 +157,32 @@ def test_a_client_with_the_owner_token_and_no_session_is_refused_from_then_on(se
     http.close()
 
 
+def test_others_of_its_name_may_begin_a_session_and_a_new_token_lets_all_back(tmp_path: Path) -> None:
+    """Found: an ended client without a session locked out every client of its HTTP library until a restart."""
+    with serving(tmp_path, token=TOKEN) as own:
+        _come_back(own)
+
+
+def _come_back(service: Service) -> None:
+    http, write = Http(service.port, TOKEN), {"scope": "app", "op": "file.write", "input": {"content": "x"}}
+
+    def told(target: str, call: Callable[..., dict[str, Any]]) -> str:
+        return json.dumps(call("tools/call", {"name": "computer_operation", "arguments": {**write, "target": target}}))
+
+    assert "permission_denied" not in told("first.txt", http.modern)
+    for session in run(service.home, "list")["sessions"]:
+        run(service.home, "revoke", session["id"])
+    assert "permission_denied" in told("ended.txt", http.modern) and not (service.root / "ended.txt").exists()
+    assert "permission_denied" not in told("other.txt", http.legacy) and (service.root / "other.txt").exists()
+    fresh = command(service.home, "token", "rotate", "--show-token", "--json")
+    token = json.loads(fresh.stdout)["ownerToken"]
+    back = Http(service.port, token)
+    assert "permission_denied" not in told("back.txt", back.modern) and (service.root / "back.txt").exists()
+    assert http.send("POST", "/mcp", rpc(1, "ping"))[0] == 401
+    for link in (http, back):
+        link.close()
+
+
 def test_an_oauth_client_is_ended_with_its_tokens(service: Service) -> None:
     """Point 001-099."""
     _, issued = tokens(Browser(service.base), group=["linker:read", "linker:write", "linker:run"])

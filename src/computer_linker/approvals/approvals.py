@@ -125,17 +125,16 @@ class Approvals:
         fresh, canonical = new_request(call, op, scope, who, WAIT_S)
         if call.confirm is not None:
             return _yes_of(await self._confirm_by_token(call.confirm, who, fresh.digest))
-        yes = self.ledger.spend_approval(who, fresh.digest, time.monotonic())
-        if yes is not None:
-            return _yes_of(yes)
-        no = self.ledger.spend_denial(who, fresh.digest, time.monotonic())
-        if no is not None:
-            raise Denied(no)
+        if (yes := self._answered(who, fresh.digest)) is not None:
+            return yes
         fresh = await show(fresh, call, canonical, possible(await describe()))
         standing = self.store.covering(fresh)
         if standing is not None:
             return Yes(standing.approval, fresh, standing.id)
         await take_picture(fresh)
+        # An earlier request for the same may have been answered while this one was prepared.
+        if (yes := self._answered(who, fresh.digest)) is not None:
+            return yes
         asked = self._open_request(fresh, who)
         was_shown, asked.is_dialog_over = asked.is_dialog_over, False
         asked.may_allow_in_dialog = self.may_allow_in_dialog(who, asked)
@@ -146,6 +145,16 @@ class Approvals:
             raise still_needs_a_yes(asked, was_shown=was_shown)
         await self._wait(asked, approvers)
         return _yes_of(asked)
+
+    def _answered(self, who: Principal, digest: str) -> Yes | None:
+        """Use up an answer to exactly this request that no call has brought back yet. Raises Denied at a no."""
+        yes = self.ledger.spend_approval(who, digest, time.monotonic())
+        if yes is not None:
+            return _yes_of(yes)
+        no = self.ledger.spend_denial(who, digest, time.monotonic())
+        if no is not None:
+            raise Denied(no)
+        return None
 
     def may_allow_in_dialog(self, who: Principal, asked: ApprovalRequest) -> bool:
         """Whether a yes that the client itself reports counts as the owner's. The only place that decides it.
@@ -170,9 +179,10 @@ class Approvals:
             return None
         check_extent(asked, answer)
         if answer in ("same", "shape"):
-            # Before it is recorded: the history must not have an answer that did not count.
-            self.store.check_room()
+            self.store.refuse_full()
         taken = self.answer(asked_id, answer, by, await self.record(asked, answer, by), minutes)
+        if taken is None:
+            log.warning("the answer to %s came too late: it was over while the answer was recorded", asked_id)
         if answer in ("same", "shape"):
             await self.save()
         return taken

@@ -85,10 +85,11 @@ class Standing(Model):
         return self.expires_at is not None and datetime.fromisoformat(self.expires_at) <= (now or datetime.now(UTC))
 
     def covers(self, asked: ApprovalRequest) -> bool:
-        """Whether this yes is for such a request. A request that could not be shown is never covered."""
+        """Whether this yes is for such a request. One that could not be shown, or of a caller without a session, never is."""
         same_caller = (self.principal, self.client) == (asked.principal, asked.client)
         same_rules = (self.op, self.scope, self.policy) == (asked.op, asked.scope, asked.policy)
-        if self.is_over() or not same_caller or not same_rules or (asked.about and asked.about.fault):
+        is_shared = asked.session == NO_SESSION
+        if is_shared or self.is_over() or not same_caller or not same_rules or (asked.about and asked.about.fault):
             return False
         if asked.session == NO_SESSION:
             # Callers that share a credential and name no conversation: any of them can use the client's name.

@@ -1,7 +1,7 @@
 """approvals.json: the standing approvals, the clients whose dialog may approve, and where requests are pushed to."""
 
 import os
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -84,9 +84,10 @@ class ApprovalStore:
         names = (who.client, who.client.rpartition("/")[0])
         return any(one.name in names for one in self.clients)
 
-    def check_room(self) -> None:
-        """Raise LimitExceeded where no further approval can stand."""
-        _check_room(self.standing, _MAX_STANDING)
+    def refuse_full(self) -> None:
+        """Raise LimitExceeded where no further standing approval fits."""
+        if len(self.standing) >= _MAX_STANDING:
+            raise _full(_MAX_STANDING)
 
     def add(self, one: Standing | AllowedClient | PushTarget) -> None:
         """Add one; `save` makes it last. Raises LimitExceeded."""
@@ -135,13 +136,13 @@ class ApprovalStore:
 
 
 def _with(those: list[T], one: T, most: int) -> list[T]:
-    _check_room(those, most)
+    if len(those) >= most:
+        raise _full(most)
     return [*those, one]
 
 
-def _check_room(those: Sized, most: int) -> None:
-    if len(those) >= most:
-        raise LimitExceeded(f"There are {most} of these already. Revoke some first: computer-linker approvals list.")
+def _full(most: int) -> LimitExceeded:
+    return LimitExceeded(f"There are {most} of these already. Revoke some first: computer-linker approvals list.")
 
 
 def _read(home: Path) -> Kept:

@@ -238,8 +238,7 @@ class Dispatcher:
                 yes = await self.services.use(Approvals).confirm(call, op, scope, principal, caller.ask, preview)
             event.approval = yes.approval
             self._hold(ctx, op, yes)
-            if yes.asked.about is not None:
-                hold_to(ctx, yes.asked, seen, preview)
+            hold_to(ctx, yes.asked, seen, preview, partial(self._hold, ctx, op, yes))
         elif op.makes is not None:
             yes = await ask_once(ctx, op, call, caller.ask, op.makes(ctx, **arguments))
             if yes is not None:

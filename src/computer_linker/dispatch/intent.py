@@ -84,10 +84,13 @@ def _still_holds(ctx: Context, yes: Yes, rules: str) -> bool:
     return yes.standing is None or ctx.use(Approvals).store.has(yes.standing, rules)
 
 
-def hold_to(ctx: Context, yes: ApprovalRequest, seen: Context, preview: Describe) -> None:
+def hold_to(
+    ctx: Context, yes: ApprovalRequest, seen: Context, preview: Describe, is_allowed: Callable[[], None]
+) -> None:
     """Compare with what the person saw, at the last moment before the effect: where the intent is made durable.
 
-    `seen` is the context of the preview. File changes are compared as they are about to be made, not planned once more.
+    `is_allowed` raises where the rules are others by then. `seen` is the context of the preview. File changes are compared as
+    they are about to be made, not planned once more.
     """
     if yes.about is not None and yes.about.fault is not None:
         # No part of the operation runs on an approval of what could not be shown.
@@ -96,7 +99,9 @@ def hold_to(ctx: Context, yes: ApprovalRequest, seen: Context, preview: Describe
 
     async def gate() -> None:
         await recorded()
-        seen.planned = ctx.planned
-        check_unchanged(yes, await preview())
+        is_allowed()
+        if yes.about is not None:
+            seen.planned = ctx.planned
+            check_unchanged(yes, await preview())
 
     ctx.durable_intent = gate

@@ -153,6 +153,11 @@ class LiveSessions:
         for close in list(session.closes):
             close()
 
+    def let_back(self, principal: str) -> None:
+        """Forget which clients of a principal were ended: it has another credential by now, and each needs the new one."""
+        for key in [key for key in self._ended if key[0] == principal]:
+            del self._ended[key]
+
     def stop_all(self) -> int:
         """End the calls of every client, and no session; return how many there were."""
         running = [call for one in self._sessions.values() for call in one.running.values()]

@@ -248,8 +248,8 @@ def _log_to_stderr(also_to: Path | None = None) -> None:
     if also_to is not None:
         handlers.append(_bounded_log(also_to))
     logging.basicConfig(handlers=handlers, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # httpx2 logs whole addresses; that of a webhook is a secret.
-    for noisy in ("httpx2", "mcp", "uvicorn.access", "websockets"):
+    # Addresses may be secrets: that of a push webhook is.
+    for noisy in ("mcp", "uvicorn.access", "websockets", "httpx", "httpcore", "httpx2", "httpcore2"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

@@ -178,6 +178,8 @@ async def show_process(ctx: Context, target: str, input: object = None, options:
 async def show_typed(ctx: Context, target: str, input: object = None, options: object = None) -> Preview:
     """The process that would be typed into. Refused where it takes no more input."""
     about = await show_process(ctx, target)
+    # What is typed answers what the process printed last.
+    about = replace(about, holds={**about.holds, "its last output": digest_of_parts(*about.lines)})
     try:
         ctx.use(ProcessTable).find(target, ctx.principal, ctx.scope.id).check_input()
     except Conflict as error:

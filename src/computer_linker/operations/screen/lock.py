@@ -1,10 +1,18 @@
 """screen.lock: lock the session, so that only the person can go on."""
 
+from computer_linker.approvals.request import Preview
 from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
+
+LOCKS = Preview(("locks the screen of this computer; only the person at it can unlock it",))
 
 
 class Locked(Model):
     requested: bool
+
+
+async def show_lock(ctx: Context) -> Preview:
+    """What the person would find."""
+    return LOCKS
 
 
 @operation(
@@ -13,6 +21,7 @@ class Locked(Model):
     effect=Effect.ACT,
     on="computer",
     deadline_s=20,
+    shows=show_lock,
     facets=("facts",),
     examples=[Example("Lock the screen.", {}, runs=False)],
 )

@@ -8,6 +8,7 @@ from pydantic import Field
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.auth.oauth.state import OAuthState
 from computer_linker.auth.owner_token import digest_of, new_token
+from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.registry.owner import Context, Effect, Example, Model, Note, Shown, owner_operation
 from computer_linker.service.changing_config import change_config, first_config
 
@@ -48,6 +49,7 @@ async def token_rotate(ctx: Context, input: RotateInput = RotateInput()) -> Rota
     await change_config(ctx, edit)
     # What was asked for with the old token is not waited for any more: a yes would let it run all the same.
     ctx.use(Approvals).drop_of("owner")
+    ctx.use(LiveSessions).let_back("owner")
     if input.revoke:
         state = ctx.use(OAuthState)
         for family in list(state.families):

@@ -218,7 +218,8 @@ class HttpServer:
         session = headers.get(b"mcp-session-id") if path == "/mcp" else None
         connection = self._connection(scope, peer, is_local=is_local)
         who = _principal(proven, headers, session, connection, is_local=is_local)
-        if self._dispatcher.sessions.is_ended(who):
+        # Without a session it may be the handshake of another client of the same name; calls are refused by the dispatcher.
+        if (session is not None or path != "/mcp") and self._dispatcher.sessions.is_ended(who):
             # The protocol: a client whose session is gone begins a new one, if its credential still counts.
             await answer_json(send, 404, {"error": "The owner of this computer has ended this session."})
             return

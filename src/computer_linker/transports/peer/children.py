@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 import anyio
@@ -14,6 +15,8 @@ from computer_linker.computer.facets.processes import Child, Ended, PtySize, Sig
 from computer_linker.computer.remote.methods import FED, RESUME_S, FarLaunch, OutputName, Spawned
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, LinkError, NotFound, ProcessNotFound
 from computer_linker.model.ids import new_handle
+from computer_linker.model.scope import Scope
+from computer_linker.policy.engine import find_scope
 from computer_linker.providers.processes.prepare import Preparation, Prepared
 from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.runner import SIGNALS, Runner
@@ -106,7 +109,7 @@ class Held:
     timer: asyncio.TimerHandle | None = None
     limit: asyncio.TimerHandle | None = None
     before_start: Callable[[], Awaitable[None]] | None = None
-    """Raises when the command no longer matches what a person was shown."""
+    """Raises when the command, or what allows it, is no longer what it was at `spawn`."""
 
     def close(self) -> None:
         """Kill the process and release its resources."""
@@ -234,7 +237,7 @@ class ProcessesHere:
             prepared.plan.release()
             raise
         process = self._children.hold(self._owner, child, prepared, ctx.scope.policy.max_runtime_seconds)
-        self._find(process).before_start = ctx.durable_intent
+        self._find(process).before_start = partial(_start_as_judged, ctx, ctx.scope)
         ctx.note(processId=process)
         return Spawned(process, child.pid)
 
@@ -309,6 +312,13 @@ class ProcessesHere:
 
     def _find(self, process: str) -> Held:
         return self._children.find(process, self._owner)
+
+
+async def _start_as_judged(ctx: Context, scope: Scope) -> None:
+    """Raise where the program was judged and its sandbox was made under other rules of the scope, or a yes no longer holds."""
+    await ctx.durable_intent()
+    if find_scope(ctx.services.current_config, scope.id, ctx.principal) != scope:
+        raise Conflict(f"The rules of scope {scope.id} changed before the program started. Start it anew.")
 
 
 async def _write_input(fd: int, data: bytes) -> int:

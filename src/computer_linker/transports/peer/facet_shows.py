@@ -5,18 +5,25 @@ from functools import partial
 from typing import Any
 
 from computer_linker.approvals.request import Preview
+from computer_linker.audit.command_line import command_preview
 from computer_linker.computer.facets.accessibility import ElementId
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.remote.methods import FarLaunch, Method
 from computer_linker.errors import InvalidRequest
 from computer_linker.operations.command.preview import about_command
 from computer_linker.operations.desktop.preview import about, show_window
+from computer_linker.operations.screen.lock import LOCKS
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.ui.shown import SeenElement, seen_app, seen_at, seen_at_focus, seen_start
 from computer_linker.registry.context import Context
 from computer_linker.registry.operation import Shows
+from computer_linker.transports.peer.children import PeerChildren
 
 _MAX_TEXT = 4000
+_TO_PROCESS = {
+    "feed": "types into", "signal": "sends the signal {name} to", "kill": "ends", "hang_up": "reads {name} no more of",
+    "resize": "resizes the terminal of",
+}  # fmt: skip
 
 
 def shows_for(method: Method) -> Shows | None:
@@ -24,10 +31,10 @@ def shows_for(method: Method) -> Shows | None:
     if method.facet == "files":
         return "changes" if method.attribute == "change" else None
     if method.facet == "processes":
-        return _process if method.attribute == "spawn" else None
+        return _process if method.attribute == "spawn" else partial(_given, _held_process, method)
     shows = {
         "pointer": _pointer, "keyboard": _keyboard, "accessibility": _control, "windows": _window, "apps": _app,
-        "clipboard": _clip,
+        "clipboard": _clip, "facts": _session,
     }.get(method.facet)  # fmt: skip
     return None if shows is None else partial(_given, shows, method)
 
@@ -101,13 +108,29 @@ async def _clip(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
     clip: Clip = given["clip"]
     seen = SeenElement([f"puts {len(raw)} bytes of {kind} on the clipboard" for kind, raw in clip.forms.items()])
     if (text := clip.text) is not None:
-        _add_text(seen, "as text", text)
+        # All of it: of bytes the exact request has the digest alone.
+        seen.lines += ["as text:", *text.split("\n")]
     return Preview(tuple(seen.lines), seen.holds)
 
 
 async def _process(ctx: Context) -> Preview:
     launch: FarLaunch = ctx.payload.method.from_params(ctx.payload.params)["launch"]
     return await about_command(ctx, list(launch.argv), ".")
+
+
+async def _held_process(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
+    """The process behind a handle, and what it would get; all of it, because the exact request has the digest alone."""
+    held = ctx.use(PeerChildren).find(given["process"], (ctx.principal.id, ctx.scope.id))
+    line = command_preview(held.prepared.argv)
+    lines = [f"{_TO_PROCESS[method.attribute].format(**given)} the process `{line}`, held by {held.prepared.boundary}"]
+    if method.attribute == "feed":
+        lines += given["data"].decode("utf-8", "backslashreplace").split("\n")
+        lines += ["and ends its input"] if given.get("is_last") else []
+    return Preview(tuple(lines), {"process": digest_of_parts(given["process"], str(held.fed))})
+
+
+async def _session(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
+    return LOCKS
 
 
 def _add_text(seen: SeenElement, says: str, text: str) -> None:

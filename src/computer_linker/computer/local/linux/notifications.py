@@ -30,6 +30,8 @@ class BusNotifications:
         self._bus: MessageBus | None = None
         self._kept: deque[Notification] = deque(maxlen=_KEPT)
         self._listeners: list[MemoryObjectSendStream[Notification]] = []
+        self._own: set[str] = set()
+        """The bus names of this service's own questions: what one client asks the owner is not for others to read."""
 
     async def recent(self) -> list[Notification]:
         """The notices since monitoring started."""
@@ -55,7 +57,9 @@ class BusNotifications:
 
         notice = NoticeQuestion(self._address or "")
         try:
-            yield notice if self._address and await notice.open() else None
+            is_open = bool(self._address) and await notice.open()
+            self._own.add(notice.name)
+            yield notice if is_open else None
         finally:
             await notice.close()
 
@@ -91,10 +95,8 @@ class BusNotifications:
         self._bus = bus
 
     def _seen(self, message: Any) -> bool:
-        if message.member != "Notify" or message.signature != "susssasa{sv}i":
-            return False
-        if message.sender in _OWN_CONNECTIONS:
-            # Questions to the owner hold other clients' requests. Handled: the bus cuts off a monitor that replies.
+        if message.member != "Notify" or message.signature != "susssasa{sv}i" or message.sender in self._own:
+            # Handled all the same: the bus disconnects a monitor that sends the reply which an unhandled call gets.
             return True
         app, _, _, summary, body = message.body[:5]
         notice = Notification(
@@ -117,8 +119,6 @@ class BusNotifications:
 _NAME = "org.freedesktop.Notifications"
 _PATH = "/org/freedesktop/Notifications"
 _CALL_S = 2.0
-_OWN_CONNECTIONS: set[str] = set()
-"""Unique names of the connections over which this service asks its owner; a bus gives none of them twice."""
 
 
 class NoticeQuestion:
@@ -133,6 +133,11 @@ class NoticeQuestion:
         self._chosen: str | None = None
         self._ended = anyio.Event()
 
+    @property
+    def name(self) -> str:
+        """The unique name of its connection; the bus never gives it to another."""
+        return "" if self._bus is None else self._bus.unique_name or ""
+
     async def open(self) -> bool:
         """Connect; True when the notification service supports buttons."""
         from dbus_fast.aio import MessageBus
@@ -142,7 +147,6 @@ class NoticeQuestion:
                 self._bus = await MessageBus(bus_address=self._address).connect()
             except OSError:
                 return False
-            _OWN_CONNECTIONS.add(self._bus.unique_name or "")
             offered = await self._call(_NAME, _PATH, _NAME, "GetCapabilities")
             owner = await self._call("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
                                      "GetNameOwner", "s", [_NAME])  # fmt: skip

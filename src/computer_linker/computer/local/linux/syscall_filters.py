@@ -22,8 +22,8 @@ _PAIRS = (1, 5)
 """Stream and seqpacket. One of a pair of datagram sockets could still send to any path."""
 _SHARED_CALLS = ((29, 31), (64, 71), (220, 220), (240, 245), (248, 250))
 _SHARED_CALLS_GENERIC = ((180, 197), (217, 219))
-"""System V shared memory, semaphores and messages, POSIX message queues, and keyrings, on x86_64 and elsewhere; all programs
-of a user share them."""
+"""System V shared memory, semaphores and messages, POSIX message queues, and keyrings, on x86_64 and elsewhere; all programs of
+a user share them."""
 _OF_A_PROCESS = (302, 142, 144, 203, 314)
 _OF_A_PROCESS_GENERIC = (261, 118, 119, 122, 274)
 """prlimit64, sched_setparam, sched_setscheduler, sched_setaffinity and sched_setattr: the first argument is a process."""

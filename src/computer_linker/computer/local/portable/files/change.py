@@ -20,12 +20,7 @@ from computer_linker.computer.facets.files import (
 )
 from computer_linker.computer.local.faults import fault
 from computer_linker.computer.local.portable.files.move import StagedFolder, StagedMove, StagedTreeCopy
-from computer_linker.computer.local.portable.files.open import (
-    FOLDER,
-    OpenedParent,
-    refuse_git_folder,
-    refuse_repository,
-)
+from computer_linker.computer.local.portable.files.open import FOLDER, OpenedParent, refuse_git_folder
 from computer_linker.computer.local.portable.files.remove import StagedRemove, StagedRestore
 from computer_linker.computer.local.portable.files.stage import Staged, StagingArea
 from computer_linker.computer.local.portable.files.trees import refuse_too_large
@@ -121,13 +116,19 @@ class Batch:
         """Make the changes in order. When one fails, those before it are reverted and the error is raised."""
         for number, (change, staged) in enumerate(zip(self.changes, self.staged, strict=True)):
             try:
-                # Another change may have made the other parts of a repository since this one was prepared.
-                refuse_repository(staged.place)
-                self._at(change, staged.commit)
+                self._at(change, partial(self._commit, staged))
             except BaseException:
                 for done in reversed(self.staged[: number + 1]):
                     self._at(change, done.undo)
                 raise
+
+    def _commit(self, staged: Staged) -> None:
+        """Make one change. Changes are made one at a time, but since this one was judged others may have been."""
+        for place in staged.places:
+            self.area.opener.judge_again(place)
+        for other in list(self.area.judged):
+            other.notice(staged)
+        staged.commit()
 
     def tidy(self) -> None:
         """After all changes: remove the data for an immediate revert. From here on only the undo journal can revert."""

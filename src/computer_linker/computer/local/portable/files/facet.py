@@ -33,7 +33,7 @@ from computer_linker.computer.local.portable.files.read import (
     key_of,
     survey,
 )
-from computer_linker.computer.local.portable.files.stage import Room, StagingArea
+from computer_linker.computer.local.portable.files.stage import Room, Staged, StagingArea
 from computer_linker.computer.local.portable.files.walk import list_folder, walk_tree
 from computer_linker.computer.local.portable.roots import HOLD, Roots
 from computer_linker.errors import Aborted, LimitExceeded
@@ -51,6 +51,7 @@ class LocalFiles:
         self.opener = Opener(self.roots, by_kernel=by_kernel)
         self.memory = Memory()
         self._swept: set[tuple[int, int]] = set()
+        self._judged: set[Staged] = set()
         self._committing = asyncio.Lock()
         """Held while several changes are made in a worker thread: no other change comes between."""
         self.room = Room()
@@ -164,11 +165,14 @@ class LocalFiles:
     async def _prepared(self, changes: Sequence[Change], keeper: Keeper | None, beside: Beside | None = None) -> Batch:
         """Prepare everything; when the caller is cancelled meanwhile, nothing is left behind."""
         halt = threading.Event()
-        batch = Batch(StagingArea(self.opener, self.memory, keeper, halt.is_set, self._swept, self.room), changes)
+        batch = Batch(self._area(keeper, halt.is_set), changes)
         if beside is None or not batch.is_small:
             return await _aside(batch, halt, (batch.prepare, batch.settle), _in_worker)
         batch.prepare()
         return await _aside(batch, halt, (batch.settle,), beside)
+
+    def _area(self, keeper: Keeper | None, halted: Halted) -> StagingArea:
+        return StagingArea(self.opener, self.memory, keeper, halted, self._swept, self.room, judged=self._judged)
 
     def _read(self, descriptor: int, found: os.stat_result, window: Window, halted: Halted) -> Piece:
         about = self._about(descriptor, found, halted)

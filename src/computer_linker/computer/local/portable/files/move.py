@@ -30,9 +30,10 @@ from computer_linker.computer.local.portable.files.trees import (
     remove_tree,
     scan_tree,
 )
-from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, NotFound
+from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, LinkError, NotFound
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import refuse_held
+from computer_linker.system import descriptor_path
 
 _MODE = 0o1777
 
@@ -100,6 +101,27 @@ class StagedMove(Staged):
         self.over: Stat | None = None
         self.kept: str | None = None
         self.is_in_place = False
+        self.folder = ""
+        """The path of the folder that is moved, whose content was judged."""
+        self.disturbance: LinkError | None = None
+
+    @property
+    def places(self) -> tuple[OpenedParent, ...]:
+        return (self.source, self.place)
+
+    def notice(self, other: Staged) -> None:
+        for place in other.places:
+            path = "/".join((descriptor_path(place.folder).rstrip("/"), *place.missing, place.name))
+            if not path.startswith(f"{self.folder}/") or place.stat() is not None:
+                continue
+            below = tuple(path[len(self.folder) + 1 :].split("/"))
+            try:
+                if other.has_tree:
+                    raise self._changed()
+                for size in range(1, len(below) + 1):
+                    self._judge(below[:size], True)
+            except LinkError as error:
+                self.disturbance = error
 
     def prepare(self) -> None:
         change = self.change
@@ -123,10 +145,10 @@ class StagedMove(Staged):
 
     def commit(self) -> None:
         self.make_missing()
+        if self.disturbance is not None:
+            raise self.disturbance
         if not is_same(self.source, self.before):
-            raise Conflict(
-                f"{self.change.path.shown} was changed by something else just now.", path=self.change.path.shown
-            )
+            raise self._changed()
         source, place = self.source, self.place
         with self.unseen():
             if self.over is None:
@@ -147,10 +169,15 @@ class StagedMove(Staged):
         self.unmake()
 
     def close(self) -> None:
+        self.area.judged.discard(self)
         self.source.close()
         if not self.is_in_place:
             drop_kept(self.area.keeper, self.kept)
         super().close()
+
+    def _changed(self) -> Conflict:
+        shown = self.change.path.shown
+        return Conflict(f"{shown} was changed by something else just now.", path=shown)
 
     def _overwrite(self, over: Stat) -> None:
         shown = self.change.destination.shown
@@ -162,22 +189,24 @@ class StagedMove(Staged):
         self.result.is_undoable = self.kept is not None
 
     def _judge_inside(self) -> None:
-        source, place = self.source, self.place
+        source = self.source
         refuse_held(source.path, "moved")
-        root = self.area.opener.roots.hold(source.path.root)
-        # Under another name in the same folder, the mounts that close names in it still do.
-        stays = source.path.root == place.path.root and source.path.parts[:-1] == place.path.parts[:-1]
-
-        def judge(below: tuple[str, ...], _: bool) -> bool:
-            self.holds_closed = self.holds_closed or (not stays and is_closed(source.path, below))
-            return may_move(source.path, place.path, root, below)
-
+        self.has_tree = True
+        self.folder = f"{descriptor_path(source.folder).rstrip('/')}/{source.name}"
+        self.area.judged.add(self)
         opened = os.open(source.name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source.folder)
         try:
-            scan = scan_tree(opened, judge=judge, halted=self.area.halted)
+            scan = scan_tree(opened, judge=self._judge, halted=self.area.halted)
         finally:
             os.close(opened)
         self.result.entries = scan.entries
+
+    def _judge(self, below: tuple[str, ...], _: bool) -> bool:
+        source, place = self.source.path, self.place.path
+        # Under another name in the same folder, the mounts that close names in it still do.
+        stays = source.root == place.root and source.parts[:-1] == place.parts[:-1]
+        self.holds_closed = self.holds_closed or (not stays and is_closed(source, below))
+        return may_move(source, place, self.area.opener.roots.hold(source.root), below)
 
 
 class StagedTreeCopy(Staged):
@@ -187,6 +216,7 @@ class StagedTreeCopy(Staged):
         super().__init__(place, Changed(change.path, "copied"))
         self.area = area
         self.change = change
+        self.has_tree = True
         self.temporary = temporary_name()
         self.staging = os.dup(place.folder)
         self.is_in_place = False

@@ -23,7 +23,7 @@ from computer_linker.computer.local.portable.openat2 import (
 from computer_linker.computer.local.portable.roots import HOLD, Root, Roots
 from computer_linker.errors import Conflict, InvalidRequest, NotFound, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
-from computer_linker.policy.names import GIT_NAMES, is_git_folder
+from computer_linker.policy.names import GIT_NAMES, folded, is_git_folder
 from computer_linker.policy.paths import check_name, is_hidden_by
 from computer_linker.system import descriptor_path
 
@@ -132,12 +132,24 @@ class Opener:
         place = OpenedParent(folder, path.name, real.child(*missing, path.name), tuple(missing))
         try:
             check_name(place.path, for_writing=True)
-            refuse_repository(place)
+            _refuse_repository(place)
             refuse_closed(self.roots.hold(path.root), place.path)
         except BaseException:
             place.close()
             raise
         return place
+
+    def judge_again(self, place: OpenedParent) -> None:
+        """Right before the change: refuse where another change moved the folder, or made the rest of a git repository."""
+        if os.fstat(place.folder).st_nlink == 0:
+            # An earlier change of the batch removed it: the kernel lets nothing be made in it.
+            return
+        held = self.roots.hold(place.path.root)
+        above = place.path.parts[: len(place.path.parts) - 1 - len(place.missing)]
+        real = _real_path(held, place.folder, place.path)
+        if real.parts != above and tuple(map(folded, real.parts)) != tuple(map(folded, above)):
+            raise Conflict(f"The folder of {place.path.shown} was moved just now. Try again.", path=place.path.shown)
+        _refuse_repository(place)
 
     def followed_place(self, path: RootedPath, *, create_parents: bool = False) -> OpenedParent:
         """As `place`, but a link at the name is followed to its target inside the root."""
@@ -236,7 +248,7 @@ def _of_a_service(path: RootedPath) -> PermissionDenied:
     )
 
 
-def refuse_repository(place: OpenedParent) -> None:
+def _refuse_repository(place: OpenedParent) -> None:
     """Refuse names that turn a folder into a git repository, or that git executes or reads in one without `.git`."""
     if place.path.rules.allow_protected:
         return

@@ -212,6 +212,7 @@ class StagedRestore(Staged):
             what = stat_of(os.stat(change.kept, dir_fd=keeper.folder, follow_symlinks=False))
         except FileNotFoundError:
             raise NotFound(f"What {change.path.shown} was is not kept any more.", path=change.path.shown) from None
+        self.has_tree = what.type == "directory"
         is_vacated = (change.path.root, change.path.parts) in self.area.vacated
         self.before = before = None if is_vacated else self.place.stat()
         is_expected = before is None if change.expect is None else change.expect.fits(before)

@@ -93,6 +93,8 @@ class StagingArea:
     room: Room
     vacated: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
     """Names that an earlier change of the same batch frees."""
+    judged: "set[Staged]" = field(default_factory=set)
+    """Folders to be moved, of all batches: what others put into them meanwhile is judged too."""
 
 
 class Staged:
@@ -108,6 +110,16 @@ class Staged:
         self.made: list[tuple[int, str]] = []
         self.holds_closed = False
         """True for a folder with names in it that are closed to programs."""
+        self.has_tree = False
+        """True for a folder that is put in place with what is in it."""
+
+    @property
+    def places(self) -> tuple[OpenedParent, ...]:
+        """The names that it changes."""
+        return (self.place,)
+
+    def notice(self, other: "Staged") -> None:
+        """Another change is about to be made: judge it where it lies in a folder that this one moves."""
 
     def unseen(self) -> AbstractContextManager[None]:
         """Around putting it in place: no program that sees that place runs or starts, where the folder holds closed names."""
