@@ -91,9 +91,6 @@ class Standing(Model):
         is_shared = asked.session == NO_SESSION
         if is_shared or self.is_over() or not same_caller or not same_rules or (asked.about and asked.about.fault):
             return False
-        if asked.session == NO_SESSION:
-            # Callers that share a credential and name no conversation: any of them can use the client's name.
-            return False
         if self.extent == "same":
             return self.digest == exact_digest(asked)
         seen = asked.about or _NOTHING
