@@ -95,7 +95,9 @@ class BusNotifications:
         self._bus = bus
 
     def _seen(self, message: Any) -> bool:
-        if message.member != "Notify" or message.signature != "susssasa{sv}i" or message.sender in self._own:
+        if message.member != "Notify" or message.signature != "susssasa{sv}i":
+            return False
+        if message.sender in self._own:
             # Handled all the same: the bus disconnects a monitor that sends the reply which an unhandled call gets.
             return True
         app, _, _, summary, body = message.body[:5]
