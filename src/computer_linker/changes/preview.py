@@ -119,10 +119,12 @@ class _Preview:
         return True
 
     async def _compare(self, path: RootedPath, before: bytes | None, after: bytes | None) -> None:
-        shows = partial(diff_lines, until=self._until, is_whole=self.is_whole)
         if sum(map(len, self.prints.lines)) > MAX_SHOWN:
-            shows = digests
-        self.prints.lines += await run_sync(shows, path.shown, before, after)
+            shown = digests(path.shown, before, after)
+        else:
+            compare = partial(diff_lines, until=self._until, is_whole=self.is_whole)
+            shown = await run_sync(compare, path.shown, before, after)
+        self.prints.lines += shown
         self.prints.holds[path.shown] = MISSING if before is None else sha256(before).hexdigest()
 
     async def _now(self, path: RootedPath) -> bytes | None:
