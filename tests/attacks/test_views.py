@@ -146,3 +146,16 @@ def test_what_changes_after_it_was_chosen_is_not_kept(tmp_path: Path) -> None:
     finally:
         for each in held:
             os.close(each)
+
+
+async def test_no_part_of_what_would_be_kept_is_hidden(road: Road) -> None:
+    """Found: the middle of a long difference and the end of a long line were nowhere in what a person saw."""
+    long = "python3 -c \"print('echo ok' + ' ' * 500 + '; PAYLOAD-OFF-THE-EDGE')\" > b.sh"
+    request = await asked(road, f"(seq 1 150; echo PAYLOAD-IN-THE-MIDDLE; seq 1 150) > a.sh; {long}")
+    assert "+PAYLOAD-IN-THE-MIDDLE" in request.text and "PAYLOAD-OFF-THE-EDGE" in request.text
+
+
+async def test_what_cannot_be_shown_cannot_be_allowed(road: Road) -> None:
+    make = "for n in range(3000): open(f'a{n}', 'w').write(f'{n} ' * 50)"
+    request = await asked(road, f'python3 -c "{make}"')
+    assert not request.can_be_allowed and "cannot be shown at once" in request.text

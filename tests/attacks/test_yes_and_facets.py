@@ -411,3 +411,14 @@ async def test_a_yes_that_was_taken_back_at_the_gate_starts_nothing(folder: Far)
         await child.wait()
     let_go(child)
     assert not (folder.pair.laptop.root / "made").exists()
+
+
+async def test_no_part_of_a_peers_change_is_hidden(folder: Far) -> None:
+    """Found: the request has digests of the bytes, and the difference was cut in its middle."""
+    path = RootedPath(str(folder.pair.laptop.root), ("run.sh",), PathRules())
+    content = "".join(f"line {number}\n" for number in range(300)) + "x" * 500 + " END\n"
+    shown = await folder.asked(
+        lambda: folder.far.files.change([Write(path, content.encode())], gate=anyio.lowlevel.checkpoint)
+    )
+    assert "+line 150" in shown and shown.rstrip().endswith(" END")
+    assert not (folder.pair.laptop.root / "run.sh").exists()

@@ -81,6 +81,28 @@ async def test_only_installed_applications_open_and_options_are_refused(road: Ro
     assert await road.code("app.open", "Failing", scope="desk") == "execution_failed"
 
 
+async def test_no_application_is_handed_a_program_to_run(road: Road, desktop: Desktop, entries: Path) -> None:
+    """Found: a terminal whose entry takes no file ran the client's script, outside every boundary."""
+    home = Path(desktop.env["HOME"])
+    script, marker = home / "run.sh", home / "ran"
+    script.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    script.chmod(0o755)
+    head = "[Desktop Entry]\nType=Application\n"
+    (entries / "our.Plain.desktop").write_text(f"{head}Name=Plain\nExec=xterm\n")
+    (entries / "our.Terminal.desktop").write_text(
+        f"{head}Name=Terminal\nExec=xterm -e %f\nCategories=System;TerminalEmulator;\n"
+    )
+    for name in ("our.Plain", "our.Terminal"):
+        for argument in (str(script), "notes.txt"):
+            given = {"arguments": [argument]}
+            assert await road.code("app.open", name, scope="desk", input=given) == "invalid_request"
+    for argument in (str(script), "run.sh", f"file://{script}", "other.desktop"):
+        given = {"arguments": [argument]}
+        assert await road.code("app.open", "our.Shown", scope="desk", input=given) == "permission_denied"
+    running = await road.data("app.list", scope="desk", options={"runningOnly": True})
+    assert running["apps"] == [] and not marker.exists()
+
+
 async def test_an_excluded_application_is_not_listed_or_opened(road: Road) -> None:
     listed = await road.data("app.list", scope="private")
     assert "our.Shown" not in [one["id"] for one in listed["apps"]]

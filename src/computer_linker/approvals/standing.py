@@ -127,10 +127,11 @@ class Standing(Model):
         """True where it holds the whole command: a shell's line, or one where one more argument could start any program."""
         if len(self.words) == 1 and " " in self.words[0]:
             return True
-        program, at = _program_of(self.words), _first_word(self.words)
+        words = _of_module(self.words) or self.words
+        program, at = _program_of(words), _first_word(words)
         if program in LAUNCHES_ANYTHING and (program not in _HAS_SUBCOMMANDS or at is None):
             return True
-        return chooses_later(program, "" if at is None else self.words[at])
+        return chooses_later(program, "" if at is None else words[at])
 
     @property
     def text(self) -> str:
@@ -275,11 +276,19 @@ def _first_words(argv: Sequence[str]) -> Sequence[str]:
     Of a program whose later arguments choose what is done or started, such as env, `npm run` or make, all arguments.
     """
     program = _program_of(argv)
+    if module := _of_module(argv):
+        return [*argv[: -len(module)], *_first_words(module)]
     if program in LAUNCHES_ANYTHING and program not in _HAS_SUBCOMMANDS:
         return argv
     at = _first_word(argv)
     is_whole = at is None or at >= _MAX_WORDS or chooses_later(program, argv[at])
     return argv if is_whole or at is None else argv[: at + 1]
+
+
+def _of_module(argv: Sequence[str]) -> Sequence[str]:
+    """The module that `python -m` runs, with its own arguments: `pip list`; empty where it runs none."""
+    at = next((at for at, word in enumerate(argv) if at and (word == "-m" or not word.startswith("-"))), 0)
+    return argv[at + 1 :] if _program_of(argv) in ("python", "pypy") and at and argv[at] == "-m" else ()
 
 
 def _first_word(argv: Sequence[str]) -> int | None:

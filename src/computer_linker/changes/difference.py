@@ -10,13 +10,20 @@ from computer_linker.policy.visible_text import escaped
 
 MAX_BYTES = 200_000
 MAX_LINES = 5000
+MAX_SHOWN = 300_000
+"""Characters of all differences of one request; what comes after is shown by its digests."""
 _HEAD, _TAIL = 60, 20
 _WIDTH = 400
 _BUDGET_S = 1.0
 
 
-def diff_lines(name: str, before: bytes | None, after: bytes | None, *, until: float | None = None) -> list[str]:
-    """Show the change of a file; None is an absent file. After `until` only its digest is shown."""
+def diff_lines(
+    name: str, before: bytes | None, after: bytes | None, *, until: float | None = None, is_whole: bool = False
+) -> list[str]:
+    """Show the change of a file; None is an absent file. After `until` only its digest is shown.
+
+    Long differences are cut in the middle, and long lines at the end, where the request shows all of it; else it `is_whole`.
+    """
     head = f"{escaped(name)}: {_size(before)} now, {_size(after)} then"
     old, new = as_text(before), as_text(after)
     if old is None or new is None:
@@ -27,7 +34,15 @@ def diff_lines(name: str, before: bytes | None, after: bytes | None, *, until: f
     lines = _difference(old_lines, new_lines, time.monotonic() + _BUDGET_S if until is None else until)
     if lines is None:
         return [head, f"  too different to compare in time; becomes {_digest(after)}"]
+    if is_whole:
+        return [head, *(_line(line, MAX_BYTES) for line in lines)]
     return [head, *_bounded([_line(line) for line in lines])]
+
+
+def digests(name: str, before: bytes | None, after: bytes | None) -> list[str]:
+    """The change of a file that is not shown as text."""
+    head = f"{escaped(name)}: {_size(before)} now, {_size(after)} then; it cannot be read here"
+    return [head, f"  was {_digest(before)}", f"  becomes {_digest(after)}"]
 
 
 def unified(name: str, before: bytes | None, after: bytes | None, until: float) -> list[str] | None:
@@ -77,11 +92,11 @@ def _range(start: int, end: int) -> str:
     return f"{start + 1}" if count == 1 else f"{start + 1 if count else start},{count}"
 
 
-def _line(line: str) -> str:
+def _line(line: str, width: int = _WIDTH) -> str:
     """One line of the diff; a line end is shown only where it is not a plain newline."""
     text = escaped(line.removesuffix("\n"))
-    if len(text) > _WIDTH:
-        text = f"{text[:_WIDTH]} … {len(text) - _WIDTH} more characters"
+    if len(text) > width:
+        text = f"{text[:width]} … {len(text) - width} more characters"
     return text if line.endswith("\n") or line.startswith("@@") else f"{text} (no line end)"
 
 

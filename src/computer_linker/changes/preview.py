@@ -10,7 +10,7 @@ from hashlib import sha256
 from anyio.to_thread import run_sync
 
 from computer_linker.approvals.request import Preview
-from computer_linker.changes.difference import diff_lines
+from computer_linker.changes.difference import MAX_SHOWN, diff_lines, digests
 from computer_linker.changes.fingerprints import MISSING, Fingerprints
 from computer_linker.computer.facets.files import Change, Copy, Files, MakeFolder, Move, Remove, Restore, Write
 from computer_linker.errors import AlreadyExists, LimitExceeded, LinkError, NotFound
@@ -24,12 +24,14 @@ _COMPARE_S = 1.0
 _VERBS = {MakeFolder: "makes the folder", Move: "moves", Copy: "copies", Restore: "restores", Remove: "removes"}
 
 
-async def preview(files: Files, changes: Sequence[Change]) -> Preview:
+async def preview(files: Files, changes: Sequence[Change], *, is_whole: bool = False) -> Preview:
     """Show each path with its change: text as a diff, other removed or replaced files by digest.
+
+    `is_whole` where the request itself does not have the contents: then no part of a difference is left out.
 
     An approval is bound to every path's state now together with what it would become.
     """
-    seen = _Preview(files)
+    seen = _Preview(files, is_whole)
     for change in changes:
         await seen.add(change)
     # Of several changes one may make what the next one needs.
@@ -68,6 +70,7 @@ async def obstacle(files: Files, change: Change) -> LinkError | None:
 @dataclass
 class _Preview:
     files: Files
+    is_whole: bool
     prints: Fingerprints = field(init=False)
     holds: dict[str, str] = field(default_factory=dict)
     _room: int = _MAX_TOTAL
@@ -116,7 +119,12 @@ class _Preview:
         return True
 
     async def _compare(self, path: RootedPath, before: bytes | None, after: bytes | None) -> None:
-        self.prints.lines += await run_sync(partial(diff_lines, path.shown, before, after, until=self._until))
+        if sum(map(len, self.prints.lines)) > MAX_SHOWN:
+            shown = digests(path.shown, before, after)
+        else:
+            compare = partial(diff_lines, until=self._until, is_whole=self.is_whole)
+            shown = await run_sync(compare, path.shown, before, after)
+        self.prints.lines += shown
         self.prints.holds[path.shown] = MISSING if before is None else sha256(before).hexdigest()
 
     async def _now(self, path: RootedPath) -> bytes | None:

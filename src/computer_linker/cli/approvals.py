@@ -16,6 +16,7 @@ import typer
 from computer_linker.cli.countdown import ask_until, drop_typed, settle
 from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.owner import ask
+from computer_linker.model.times import local
 from computer_linker.policy.visible_text import folded
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _list(as_json: AsJson = False) -> None:
     if not listed.waiting:
         note("Nothing waits for your answer.")
     for one in listed.standing:
-        until = "until it is revoked" if one.expires_at is None else f"until {one.expires_at}"
+        until = "until it is revoked" if one.expires_at is None else f"until {local(one.expires_at)}"
         stands = f"allowed {until}" if one.in_force else "not in force, for the rules of its scope were changed since"
         say(f"{stands}: {one.covers}; by {one.by} ({one.way}); {one.id}")
     for name in listed.clients:
@@ -182,8 +183,8 @@ def _list(as_json: AsJson = False) -> None:
         say(f"announced at {address.host} ({address.kind}), {what} what they are; {address.id}")
     for page in listed.pages:
         say(
-            f"an approval page is open at {page.address} since {page.opened_at}, last seen {page.last_seen_at}; to close it: "
-            f"computer-linker approvals close {page.id}"
+            f"an approval page is open at {page.address} since {local(page.opened_at)}, last seen {local(page.last_seen_at)}; to "
+            f"close it: computer-linker approvals close {page.id}"
         )
 
 

@@ -6,6 +6,7 @@ import typer
 
 from computer_linker.cli.output import print_json, say, table
 from computer_linker.cli.owner import ask
+from computer_linker.model.times import local
 from computer_linker.owner.status import status as status_operation
 from computer_linker.service.listeners import Listener
 from computer_linker.service.reports import ServiceState, StatusReport, StatusTunnel
@@ -61,7 +62,7 @@ def show(answer: StatusReport, *, details: bool) -> None:
 def show_listeners(listening: list[Listener], *, details: bool = True) -> None:
     """One row for each; in short form only what programs of other users or machines can reach."""
     rows = [
-        (one.kind, one.address, one.who, one.since or "", one.close)
+        (one.kind, one.address, one.who, local(one.since) if one.since else "", one.close)
         for one in listening
         if details or one.reach != "user"
     ]
@@ -82,7 +83,7 @@ def _tunnel_rows(tunnel: StatusTunnel, *, details: bool) -> list[tuple[str, str]
     if tunnel.state != "stopped" and tunnel.last_error:
         rows.append(("tunnel error", tunnel.last_error))
     if details and tunnel.since:
-        rows.append(("tunnel since", f"{tunnel.since}, {tunnel.restarts} restarts"))
+        rows.append(("tunnel since", f"{local(tunnel.since)}, {tunnel.restarts} restarts"))
     return rows
 
 

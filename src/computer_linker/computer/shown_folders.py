@@ -35,6 +35,11 @@ class ShownFolders:
 
         return release
 
+    def has(self, place: str) -> bool:
+        """Whether a program that runs may have something open at `place`."""
+        with self._lock:
+            return any(place.startswith(f"{path}/") for path in self._shown)
+
     @contextmanager
     def unseen(self, place: str, shown: str) -> Iterator[None]:
         """Let no program start while a folder with closed names is put at `place`. Raises Conflict where one runs."""

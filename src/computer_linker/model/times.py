@@ -1,5 +1,6 @@
-"""Times as the wire has them: UTC, to the millisecond."""
+"""Times as the wire has them, UTC to the millisecond, and as people read them, in the local time."""
 
+import calendar
 import time
 
 _SECONDS: dict[int, str] = {}
@@ -20,3 +21,9 @@ def shown_ns(nanoseconds: int) -> str:
 def shown_s(seconds: float) -> str:
     """A time given in seconds since 1970, to the second."""
     return shown_ns(int(seconds) * 1_000_000_000)[:19] + "Z"
+
+
+def local(at: str) -> str:
+    """A time of the wire as a person here reads it, such as 2026-01-31 11:00:00."""
+    moment = time.localtime(calendar.timegm(time.strptime(at[:19], "%Y-%m-%dT%H:%M:%S")))
+    return time.strftime("%Y-%m-%d %H:%M:%S", moment)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.times import shown_s
+from computer_linker.model.times import local, shown_s
 from computer_linker.registry.owner import Context, Effect, Example, Model, Named, Shown, owner_operation
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -30,7 +30,8 @@ class PauseBegun(Model):
 
 
 def _text(result: PauseBegun) -> Iterator[Shown]:
-    yield f"Every client is paused until {result.until or 'you run: computer-linker unpause'}."
+    until = local(result.until) if result.until else "you run: computer-linker unpause"
+    yield f"Every client is paused until {until}."
     if result.stopped:
         yield f"Stopped {result.stopped} of theirs that ran."
 

@@ -71,27 +71,33 @@ def is_meant(program: str, glob: str, given: str) -> bool:
     return program == "npm" and bool(given) and glob.startswith(given)
 
 
+_FETCHES = frozenset(["", *"install i in isntall add a get download wheel update upgrade up ci link create".split()])
+"""Words behind which a package manager is given what it fetches, and often runs; and none, as any of them may follow."""
 _CHOOSES: dict[str, frozenset[str]] = {
     "git": frozenset(
         """
-        bisect branch bundle config difftool maintenance mergetool notes reflog remote replace rerere sparse-checkout stash
-        submodule tag worktree
+        bisect branch bundle checkout config difftool maintenance mergetool notes reflog remote replace rerere reset restore
+        sparse-checkout stash submodule switch tag worktree
         """.split()
     ),
-    "npm": frozenset("run run-script rum urn exec x config pkg cache".split()),
-    "pnpm": frozenset("run exec dlx config".split()),
-    "yarn": frozenset("run exec dlx config workspace workspaces".split()),
-    "bun": frozenset("run x pm".split()),
-    "deno": frozenset("run task eval".split()),
-    "uv": frozenset("run tool pip python".split()),
-    "poetry": frozenset({"run"}),
-    "pdm": frozenset({"run"}),
+    "npm": frozenset("run run-script rum urn exec x config pkg cache".split()) | _FETCHES,
+    "pnpm": frozenset("run exec dlx config".split()) | _FETCHES,
+    "yarn": frozenset("run exec dlx config workspace workspaces".split()) | _FETCHES,
+    "bun": frozenset("run x pm".split()) | _FETCHES,
+    "deno": frozenset("run task eval".split()) | _FETCHES,
+    "uv": frozenset("run tool pip python".split()) | _FETCHES,
+    "poetry": _FETCHES | {"run"},
+    "pdm": _FETCHES | {"run"},
     "hatch": frozenset({"run", "env"}),
-    "rye": frozenset({"run"}),
-    "pipx": frozenset({"run"}),
-    "conda": frozenset({"run"}),
-    "bundle": frozenset({"exec"}),
-    "go": frozenset({"run", "tool"}),
+    "rye": _FETCHES | {"run"},
+    "pip": _FETCHES,
+    "pipx": _FETCHES | {"run"},
+    "conda": _FETCHES | {"run"},
+    "mamba": _FETCHES | {"run"},
+    "gem": _FETCHES | {"exec"},
+    "bundle": _FETCHES | {"exec"},
+    "cargo": _FETCHES,
+    "go": _FETCHES | {"run", "tool"},
     "dotnet": frozenset({"run", "tool", "exec"}),
     "docker": frozenset("run exec compose container image volume network system buildx builder".split()),
     "podman": frozenset("run exec compose container image volume network system build machine".split()),

@@ -122,7 +122,8 @@ class Operation:
             with anyio.fail_after(_PREVIEW_S):
                 if self.shows == "changes":
                     planned = ctx.planned if ctx.planned is not None else await self._plan(ctx, arguments)
-                    about = await preview_changes(ctx.computer.files, planned)
+                    # Of a paired computer's call the request that is shown below has digests alone.
+                    about = await preview_changes(ctx.computer.files, planned, is_whole=ctx.payload is not None)
                 else:
                     about = await self.shows(ctx, **arguments)
                 links = await links_on(ctx.computer.files, map(ctx.path_from_root, about.paths))

@@ -20,7 +20,7 @@ from computer_linker.config.store import exists, last_good
 from computer_linker.dispatch.pause import is_desktop_halted, pause_in_force
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.base import Model
-from computer_linker.model.times import shown_s
+from computer_linker.model.times import local, shown_s
 from computer_linker.policy.commands import diagnose_rules
 from computer_linker.service.changing_config import change_recorded, replace_recorded
 from computer_linker.service.programs import Tool, tool_readiness
@@ -168,7 +168,7 @@ def stops(home: Path) -> Iterator[Finding]:
     """What the owner has stopped: every client by `pause`, the desktop by `halt`."""
     pausing = pause_in_force(home)
     if pausing is not None:
-        end = "you run: computer-linker unpause" if pausing.until is None else shown_s(pausing.until)
+        end = "you run: computer-linker unpause" if pausing.until is None else local(shown_s(pausing.until))
         yield Finding(
             severity="error",
             code=_PAUSED,

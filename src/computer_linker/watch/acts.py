@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from computer_linker.model.times import local
 from computer_linker.watch.requests import Request, RequestPanel
 from computer_linker.watch.screens import ReadScreen, RequestScreen
 from computer_linker.watch.tables import printable, process_name
@@ -169,4 +170,6 @@ def _undone(result: dict[str, Any]) -> str:
 
 def _paused(result: dict[str, Any]) -> str:
     stopped = f" Stopped {result['stopped']} of theirs." if result["stopped"] else ""
-    return f"Every client is paused until {result['until'] or 'you press p again'}.{stopped}"
+    return (
+        f"Every client is paused until {local(result['until']) if result['until'] else 'you press p again'}.{stopped}"
+    )

@@ -13,6 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from computer_linker.errors import LinkError
+from computer_linker.model.times import local
 from computer_linker.watch import tables
 from computer_linker.watch.acts import Acts, printable_lines
 from computer_linker.watch.calls import Call, Calls, desktop_command, file_of, open_on_desktop, pager_of
@@ -144,7 +145,9 @@ class WatchApp(App[None]):
         for record in news["records"]:
             self._calls.take(record)
         self._calls.set_running(news["running"])
-        self._paused = (news["pausedUntil"] or "you end it (p)") if news["paused"] else None
+        self._paused = (
+            (local(news["pausedUntil"]) if news["pausedUntil"] else "you end it (p)") if news["paused"] else None
+        )
         if not news["records"] and known == (self._paused, self._calls.running):
             # The wait is over and nothing came.
             return

@@ -14,6 +14,7 @@ import pytest
 from computer_linker.model.network import PROXY_PORT
 from computer_linker.providers.network.gates import Gates
 from support.road import LOCAL, Road, folder_scope
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -90,3 +91,13 @@ async def test_a_command_starts_where_a_preset_names_the_port_of_its_proxy(tmp_p
         road.app.services.provide(Gates, Gates(road.app.services, tmp_path, {}))
         ran = await road.data("command.run", ".", input={"command": ["getent", "hosts", "npm.example"]})
         assert "198.18." in ran["stdout"], ran
+
+
+async def test_the_services_own_ports_are_not_looked_up_for_each_connection(tmp_path: Path) -> None:
+    """Found: many short connections of one command walked all descriptors of the service, each time, on its loop."""
+    async with Road.open(tmp_path) as road:
+        gates = road.app.services.use(Gates)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            await until(lambda: listener.getsockname()[1] in gates.own.ports())
+            answers = [gates.own.ports() for _ in range(1000)]
+            assert len({id(one) for one in answers}) < 100

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Annotated
 
@@ -75,7 +76,8 @@ async def show_keep(
     # A renamed file also goes from where it was.
     former = [path_of(path, change.source).shown for path, change in chosen if change.source is not None]
     paths = (*(path.shown for path, _ in chosen), *former)
-    return Preview((head, *await run_sync(reader.previewed, chosen, merges)), holds, paths=paths, kinds=_kinds(chosen))
+    lines = await run_sync(partial(reader.previewed, chosen, merges, is_asked=True))
+    return Preview((head, *lines), holds, paths=paths, kinds=_kinds(chosen))
 
 
 @operation(

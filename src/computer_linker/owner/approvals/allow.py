@@ -11,6 +11,7 @@ from computer_linker.approvals.standing import MINUTES
 from computer_linker.approvals.terminal import TerminalApprovals
 from computer_linker.errors import InvalidRequest, NotFound
 from computer_linker.model.event import Extent
+from computer_linker.model.times import local
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, owner_operation
 
 
@@ -41,7 +42,7 @@ class Allowed(Model):
 def _text(result: Allowed) -> Iterator[Shown]:
     yield f"Allowed {result.op} in {result.scope}{' once' if result.standing is None else ''}."
     if result.standing is not None:
-        until = "until it is revoked" if result.expires_at is None else f"until {result.expires_at}"
+        until = "until it is revoked" if result.expires_at is None else f"until {local(result.expires_at)}"
         yield f"Also allowed, {until}: {result.covers}."
         yield f"To take it back: computer-linker approvals revoke {result.standing}"
 

@@ -26,6 +26,7 @@ from computer_linker.providers.network.unanswered import AF_PACKET, Unanswered
 from computer_linker.services import Services
 
 _PRESETS_S = 30.0
+_KNOWN_S = 0.1
 _MAX_EVENTS = 1000
 """Connections of one command that the history keeps one by one; of further ones, their number."""
 _MAX_WARNINGS = 20
@@ -163,11 +164,18 @@ class Gates:
         self._recording: set[asyncio.Task[str]] = set()
         self.inner: set[int] = set()
         """Descriptors of listeners in the networks of commands."""
-        self.own = Own(lambda: own_ports(self.inner), self._own_hosts)
+        self._ports: tuple[float, frozenset[int]] = (-_KNOWN_S, frozenset())
+        self.own = Own(self._own_ports, self._own_hosts)
 
     @classmethod
     def open(cls, services: Services) -> Self:
         return cls(services, Path.home(), dict(os.environ))
+
+    def _own_ports(self) -> frozenset[int]:
+        """The ports of this service, looked up anew after a moment: a command can connect thousands of times a second."""
+        if time.monotonic() - self._ports[0] >= _KNOWN_S:
+            self._ports = (time.monotonic(), own_ports(self.inner))
+        return self._ports[1]
 
     def for_command(self, scope: Scope, principal: Principal, program: str) -> CommandGate:
         """A gate for a command of a scope that lists its hosts."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
-from computer_linker.changes.difference import MAX_BYTES, diff_lines, unified
+from computer_linker.changes.difference import MAX_BYTES, MAX_SHOWN, diff_lines, digests, unified
 from computer_linker.computer.base import Computer
-from computer_linker.errors import Conflict
+from computer_linker.errors import Conflict, LimitExceeded
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
 from computer_linker.policy.paths import is_hidden_by
@@ -181,17 +181,28 @@ class ViewReader:
             return [_detail(change, *places[path.root]) for path, change in changes]
 
     def previewed(
-        self, changes: list[tuple[RootedPath, ViewChange]], merges: Mapping[RootedPath, MergedText]
+        self,
+        changes: list[tuple[RootedPath, ViewChange]],
+        merges: Mapping[RootedPath, MergedText],
+        *,
+        is_asked: bool = False,
     ) -> list[str]:
-        """Each change for a person: its names, mode and content, every byte visible, and what is left out."""
+        """Each change for a person: its names, mode and content, every byte visible, and what is left out.
+
+        Raises LimitExceeded where a person `is_asked` about more than can be shown.
+        """
         until = time.monotonic() + _DIFF_S
         shown: list[str] = []
         with self.opened() as roots:
             places = {each.root.root: (each.upper, each.lower) for each in roots}
             for number, (path, change) in enumerate(changes):
-                if len(shown) >= _SHOWN_LINES:
-                    return [*shown, f"… {len(changes) - number} more changes, which are not shown here"]
-                lines = _content_lines(path, change, *places[path.root], until, merges.get(path))
+                is_full = sum(map(len, shown)) > MAX_SHOWN
+                if is_full and len(shown) >= _SHOWN_LINES:
+                    left = f"{len(changes) - number} more changes"
+                    if is_asked:
+                        raise LimitExceeded(f"{left} cannot be shown at once. Keep fewer paths at a time.")
+                    return [*shown, f"… {left}, which are not shown here"]
+                lines = _content_lines(path, change, *places[path.root], until, merges.get(path), is_full=is_full)
                 shown += [_headline(path, change, is_merged=path in merges), *lines]
         return shown
 
@@ -235,7 +246,14 @@ def path_of(path: RootedPath, parts: Parts) -> RootedPath:
 
 
 def _content_lines(
-    path: RootedPath, change: ViewChange, upper: int, lower: int, until: float, text: MergedText | None
+    path: RootedPath,
+    change: ViewChange,
+    upper: int,
+    lower: int,
+    until: float,
+    text: MergedText | None,
+    *,
+    is_full: bool,
 ) -> list[str]:
     before, after = change.before, change.after
     if after is None or after.kind == "directory":
@@ -247,10 +265,12 @@ def _content_lines(
     )
     new = _content(upper, change.parts, after) if text is None else text.content
     if len(old) > MAX_BYTES or len(new) > MAX_BYTES:
-        return [f"  {after.size} bytes, too large to be shown here"]
+        return digests(path.shown, None if before is None else old, new)
     if old == new:
         return []
-    return diff_lines(path.shown, None if before is None else old, new, until=until)
+    if is_full:
+        return digests(path.shown, None if before is None else old, new)
+    return diff_lines(path.shown, None if before is None else old, new, until=until, is_whole=True)
 
 
 def _content(folder: int, parts: Parts, entry: Entry) -> bytes:

@@ -90,7 +90,7 @@ def _request(asked: ApprovalRequest, choices: Sequence[Choice], csrf: str) -> st
 
 def is_shown_whole(asked: ApprovalRequest) -> bool:
     """True when the page shows every character of the request, so that it can be allowed there."""
-    return len(asked.preview) <= _MAX_SHOWN
+    return len(asked.text) <= _MAX_SHOWN
 
 
 def _fitting(asked: ApprovalRequest) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import anyio
 from anyio import to_thread
@@ -20,6 +21,8 @@ from computer_linker.policy.writers import find_program, planter_of, writer_of, 
 
 # Installed applications as desktop entries describe them (the freedesktop.org specification).
 
+_PLACES = ("%f", "%F", "%u", "%U")
+"""Where an entry's command takes files or addresses."""
 _MAX_ENTRIES = 2000
 _MAX_BYTES = 100_000
 
@@ -36,20 +39,25 @@ class Entry:
     in_terminal: bool
     path: str
     """Its .desktop file."""
+    is_terminal: bool = False
+    """It is a terminal, which takes a file for a program to run."""
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether it opens files or addresses: its command has a place for them, and it runs none."""
+        return not self.is_terminal and any(part in _PLACES for part in shlex.split(self.exec))
 
     def argv(self, arguments: Sequence[str]) -> list[str]:
         """The program and its arguments; files and addresses replace the entry's field codes."""
         argv: list[str] = []
-        placed = False
         for part in shlex.split(self.exec):
-            if part in ("%f", "%F", "%u", "%U"):
+            if part in _PLACES:
                 argv.extend(arguments if part in ("%F", "%U") else arguments[:1])
-                placed = True
             elif part == "%c":
                 argv.append(self.name)
             elif not (len(part) == 2 and part.startswith("%") and part != "%%"):
                 argv.append(part.replace("%%", "%"))
-        return argv if placed else [*argv, *arguments]
+        return argv
 
     @property
     def program(self) -> str:
@@ -123,6 +131,7 @@ def _read(path: Path, app_id: str) -> Entry | None:
         try_exec=fields.get("TryExec", ""),
         in_terminal=fields.get("Terminal") == "true",
         path=str(path),
+        is_terminal="TerminalEmulator" in fields.get("Categories", "").split(";"),
     )
 
 
@@ -236,6 +245,10 @@ class LinuxApps:
             raise InvalidRequest("Arguments are files or addresses; options are not passed on.")
         if entry.in_terminal:
             raise UnsupportedPlatform("This application runs in a terminal; use command.start with a pty.")
+        if arguments and not entry.takes_files:
+            raise InvalidRequest("This application opens no files or addresses by its entry, so it gets no arguments.")
+        if any(_is_program(argument, self._environ.get("HOME", "/")) for argument in arguments):
+            raise PermissionDenied("A file that can be run is not handed to an application.", rule="executableArgument")
         argv = entry.argv(arguments)
         search, writers = self._environ.get("PATH", "").split(os.pathsep), writers_of(self._scopes())
         program = find_program(argv[0], search)
@@ -260,6 +273,13 @@ class LinuxApps:
         # The application outlives the call and may outlive the service; waiting only prevents a zombie.
         threading.Thread(target=process.wait, name=f"wait {process.pid}", daemon=True).start()
         return process
+
+
+def _is_program(argument: str, folder: str) -> bool:
+    """True for a file that can be run, or that describes a program to run; `folder` is where the application starts."""
+    address = urlsplit(argument)
+    path = Path(folder, unquote(address.path) if address.scheme == "file" else argument)
+    return path.suffix.lower() == ".desktop" or (path.is_file() and os.access(path, os.X_OK))
 
 
 def _described(windows: Sequence[Window], entries: Sequence[Entry]) -> list[App]:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from computer_linker.computer.facets.files import Inverse, Keeper, Mark
 from computer_linker.computer.local.portable.files.trees import copy_bytes
+from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.model.paths import RootedPath
-from computer_linker.system import link_descriptor
+from computer_linker.system import descriptor_path, link_descriptor
 
 MAX_COPIED = 64 << 20
 """A pre-image larger than this is stored only where a hard link is possible."""
@@ -17,7 +18,8 @@ def keep_file(
 ) -> str | None:
     """Store an open regular file; returns its name in the keeper's folder, or None when it could not be stored.
 
-    A hard link is only safe where the file is replaced, not written in place, and where it has no other name.
+    A hard link is only safe where the file is replaced, not written in place, where it has no other name, and where no program
+    runs that may have it open: it could rewrite what is stored.
     """
     if keeper is None:
         return None
@@ -25,7 +27,7 @@ def keep_file(
     if found.st_size > keeper.room:
         return None
     name = keeper.new_name()
-    if by_link and found.st_nlink == 1:
+    if by_link and found.st_nlink == 1 and not SHOWN.has(descriptor_path(descriptor)):
         try:
             link_descriptor(descriptor, keeper.folder, name)
             return name

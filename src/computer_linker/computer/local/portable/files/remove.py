@@ -10,9 +10,10 @@ from computer_linker.computer.local.portable.files.keep import drop_kept, keep_f
 from computer_linker.computer.local.portable.files.open import FOLDER, READ, OpenedParent, stat_of
 from computer_linker.computer.local.portable.files.stage import Staged, StagingArea, is_same, rename_new, temporary_name
 from computer_linker.computer.local.portable.files.trees import copy_bytes, copy_tree, link_tree, remove_tree, scan_tree
+from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.errors import Conflict, ExecutionFailed, InvalidRequest, NotFound
 from computer_linker.policy.paths import refuse_held
-from computer_linker.system import sync
+from computer_linker.system import descriptor_path, sync
 
 
 class StagedRemove(Staged):
@@ -111,6 +112,8 @@ class StagedRemove(Staged):
         keeper, path = self.area.keeper, self.place.path
         assert self.before is not None
         has_room = keeper is not None and self.bytes <= keeper.room and _device(keeper.folder) == self.before.device
+        if keeper is not None and self.before.type == "file" and self._is_in_use() and self._copied(keeper):
+            return
         if keeper is not None and has_room and self.area.opener.roots.surround_state:
             # A command whose working directory is this folder would move along, and reach the state by `..`.
             if self._linked(keeper):
@@ -124,6 +127,10 @@ class StagedRemove(Staged):
         self.result.is_undoable = False
         self.aside = temporary_name()
         self.leave(path.parent.child(self.aside))
+
+    def _is_in_use(self) -> bool:
+        """Whether a program may have the file open, and so could rewrite what is kept of it."""
+        return SHOWN.has(f"{descriptor_path(self.place.folder).rstrip('/')}/{self.place.name}")
 
     def _linked(self, keeper: Keeper) -> bool:
         """Store it as hard links in newly created folders, and empty the old ones afterwards."""
