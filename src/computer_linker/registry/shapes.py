@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic_core import to_json
+
 from computer_linker.model.ids import short_id
 from computer_linker.registry.text import Text, render, rows, table, tree, verbatim
 
@@ -134,13 +136,16 @@ def _elements(nodes: Any) -> str:
 
 
 def _events(events: Any) -> str:
-    return "\n".join(
-        f"{event['startedAt'][:19]} {event['op']} {event.get('commandPreview') or event.get('target') or ''} "
-        + ("ok" if event.get("ok") else str(event.get("errorCode") or event.get("outcome") or "failed"))
-        + f" by {event.get('client') or event.get('principal')}"
-        + (f" ({short_id(event['operationId'])})" if event.get("effect") else "")
-        for event in events
-    )
+    return "\n".join(" ".join(filter(None, _event(event))) for event in events)
+
+
+def _event(event: dict[str, Any]) -> list[str]:
+    """The columns of one event; the id is there where undo can use it."""
+    outcome = "ok" if event.get("ok") else str(event.get("errorCode") or event.get("outcome") or "failed")
+    what = str(event.get("commandPreview") or event.get("target") or "")
+    by = f"by {event.get('client') or event.get('principal')}"
+    handle = f"({short_id(event['operationId'])})" if event.get("effect") else ""
+    return [event["startedAt"][:19], event["op"], what, outcome, by, handle]
 
 
 def _artifact(artifact: Any) -> str:
@@ -150,6 +155,33 @@ def _artifact(artifact: Any) -> str:
 
 def _artifacts(artifacts: Any) -> str:
     return "\n".join(_artifact(artifact) for artifact in artifacts)
+
+
+def _overview(overview: Any) -> str:
+    """`python 12, markdown 3; 20 files; npm: test, build; pyproject.toml`."""
+    parts = [", ".join(f"{one['language']} {one['files']}" for one in overview["languages"])]
+    parts.append(f"{overview['files']} files")
+    scripts = ", ".join(script["name"] for script in overview["scripts"])
+    if scripts:
+        parts.append(f"{overview.get('packageManager') or 'scripts'}: {scripts}")
+    return "; ".join(part for part in (*parts, ", ".join(overview["configFiles"])) if part)
+
+
+def _changed(changes: Any) -> str:
+    entries = _changes(changes["entries"])
+    return _status_head(changes) + (f"\n{entries}" if entries else "")
+
+
+def _paths(paths: Any) -> str:
+    found = [{"path": path.rstrip("/"), "type": "directory" if path.endswith("/") else "file"} for path in paths]
+    return tree(found)
+
+
+def _next(requests: Any) -> str:
+    shown = [{name: one[name] for name in ("op", "target", "input") if one[name]} for one in requests]
+    return "next: " + "\nnext: ".join(
+        f"{to_json(request).decode()} {one['why']}" for request, one in zip(shown, requests, strict=True)
+    )
 
 
 PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine"}))
@@ -169,11 +201,14 @@ DIFF = Text({"diff": verbatim}, quiet=frozenset({"files"}), empty="no difference
 COMMITS = Text({"commits": _commits}, empty="no commits")
 COMMIT = Text({"commit": _commit, "diff": verbatim}, quiet=frozenset({"files"}))
 PATCHED = Text({"files": rows("{action} {path} +{additions} -{deletions}")})
-UNDONE = Text({"files": rows("{action} {path}")})
+UNDONE = Text({"files": rows("{action} {path}")}, head=lambda data: f"{data['op']} taken back:")
 PROCESSES = Text({"processes": table}, empty="no processes")
 TEXT = Text({"text": verbatim})
 OUTLINE = Text({"outline": verbatim}, quiet=frozenset({"nodes"}))
 ELEMENTS = Text({"nodes": _elements, "elements": _elements}, empty="no elements")
 EVENTS = Text({"events": _events}, quiet=frozenset({"view", "suggestions", "machineId"}), empty="no events")
+CONTEXT = Text(
+    {"overview": _overview, "instructions": _pages, "changes": _changed, "tree": _paths, "nextOperations": _next}
+)
 ARTIFACTS = Text({"artifact": _artifact, "artifacts": _artifacts, "text": verbatim}, empty="no artifacts")
 DIGEST = Text(always=frozenset({"sha256", "mode"}))
