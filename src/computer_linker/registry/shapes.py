@@ -7,6 +7,8 @@ from pydantic_core import to_json
 from computer_linker.model.ids import short_id
 from computer_linker.registry.text import Text, render, rows, table, tree, verbatim
 
+_JOIN = "  "
+
 
 def lines(items: Any) -> str:
     """Show a list of texts one a line."""
@@ -49,11 +51,15 @@ def _typed(text: Any) -> str:
 
 
 def _entries(entries: Any) -> str:
-    return "\n".join(
-        f"{entry['name']}/" if entry["type"] == "directory" else f"{entry['name']}  {entry['size']}"
-        + (f"  {entry['type']}" if entry["type"] != "file" else "")
-        for entry in entries
-    )  # fmt: skip
+    """One a line: folders end with a slash, and what was asked for beside the name follows it."""
+    return "\n".join(_JOIN.join(map(str, _entry(entry))) for entry in entries)
+
+
+def _entry(entry: dict[str, Any]) -> list[Any]:
+    if entry.get("type") == "directory":
+        return [f"{entry['name']}/"]
+    more = [entry[name] for name in ("size", "modifiedAt") if name in entry]
+    return [entry["name"], *more, *([entry["type"]] if entry.get("type", "file") != "file" else [])]
 
 
 def _matches(matches: Any) -> str:

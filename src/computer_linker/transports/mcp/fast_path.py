@@ -176,7 +176,7 @@ class FastPath(Opening):
         try:
             if call.state is not None:
                 await tools.take_response(call.state, call.responses, who)
-            reply = await tools.call(call.name, paged(tools, call, negotiated.profile), who, report, ask)
+            reply = await tools.call(call.name, paged(tools, call, negotiated), who, report, ask)
         except NeedsInput as needed:
             return input_required(needed.asked)
         except LinkError as error:
