@@ -86,7 +86,7 @@ class RemoteFiles:
         after: str | None = None,
         fields: list[EntryField] | None = None,
     ) -> Listing:
-        options = {"max_results": max_results, "include_hidden": include_hidden, "after": after}
+        options: dict[str, object] = {"max_results": max_results, "include_hidden": include_hidden, "after": after}
         if fields is not None:
             options["fields"] = fields
         return await self._ask("list_folder", path, **options)  # type: ignore[no-any-return]

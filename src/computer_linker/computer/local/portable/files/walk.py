@@ -317,7 +317,7 @@ def _named(
 def _only(entries: list[ListedEntry], fields: list[EntryField]) -> list[ListedEntry]:
     """The name, without which no entry can be told from another, and these fields."""
     kept = [field for field in ("name", "path", "type", "size", "modifiedAt") if field == "name" or field in fields]
-    return [cast(ListedEntry, {field: entry[field] for field in kept}) for entry in entries]  # type: ignore[literal-required]
+    return [cast(ListedEntry, {field: entry[field] for field in kept}) for entry in entries]
 
 
 def _sorted_entries(
