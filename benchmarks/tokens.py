@@ -116,8 +116,8 @@ def _sessions(peers: list[Peer], defined: dict[str, int], answered: dict[tuple[s
     rows = []
     for peer in peers:
         able = [task.name for task in TASKS if peer.calls(task) is not None]
-        whole = [defined[name] + sum(answered[name, task] for task in able) for name in ("ours", peer.name)]
-        rows.append(Ratio(f"{len(able)} tasks of {peer.name} in one session", *whole, _REACH, "tokens"))
+        ours, theirs = (defined[name] + sum(answered[name, task] for task in able) for name in ("ours", peer.name))
+        rows.append(Ratio(f"{len(able)} tasks of {peer.name} in one session", ours, theirs, _REACH, "tokens"))
         short = [task for task in able if answered[peer.name, task] < _LONG_ANSWER]
         alone = [sum(answered[name, task] for task in short) for name in ("ours", peer.name)]
         print(

@@ -56,10 +56,12 @@ def _entries(entries: Any) -> str:
 
 
 def _entry(entry: dict[str, Any]) -> list[Any]:
+    is_whole = {"path", "size", "modifiedAt"} <= entry.keys()
+    name = entry["name"] if is_whole else entry.get("path", entry["name"])
     if entry.get("type") == "directory":
-        return [f"{entry['name']}/"]
-    more = [entry[name] for name in ("size", "modifiedAt") if name in entry]
-    return [entry["name"], *more, *([entry["type"]] if entry.get("type", "file") != "file" else [])]
+        return [f"{name}/"]
+    more = [entry[each] for each in (("size",) if is_whole else ("size", "modifiedAt")) if each in entry]
+    return [name, *more, *([entry["type"]] if entry.get("type", "file") != "file" else [])]
 
 
 def _matches(matches: Any) -> str:
@@ -207,7 +209,7 @@ DIFF = Text({"diff": verbatim}, quiet=frozenset({"files"}), empty="no difference
 COMMITS = Text({"commits": _commits}, empty="no commits")
 COMMIT = Text({"commit": _commit, "diff": verbatim}, quiet=frozenset({"files"}))
 PATCHED = Text({"files": rows("{action} {path} +{additions} -{deletions}")})
-UNDONE = Text({"files": rows("{action} {path}")}, head=lambda data: f"{data['op']} taken back:")
+UNDONE = Text({"files": rows("{action} {path}")}, head=lambda data: f"undo of {data['op']}:")
 PROCESSES = Text({"processes": table}, empty="no processes")
 TEXT = Text({"text": verbatim})
 OUTLINE = Text({"outline": verbatim}, quiet=frozenset({"nodes"}))
