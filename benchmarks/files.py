@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio, compared, in_a_folder
+from benchmarks.ratio import Ratio, compared, compared_processor, in_a_folder
 from support.road import LOCAL, Road
 
 
@@ -28,8 +28,8 @@ async def _run(folder: Path) -> list[Ratio]:
         return [
             await _read(road),
             await _tail(road),
-            await _list(road),
-            await _tree(road),
+            *await _list(road),
+            *await _tree(road),
             await _writes(road),
         ]
 
@@ -86,20 +86,27 @@ async def _tail(road: Road) -> Ratio:
     return Ratio("lines at the end of a 200 MB file, second time", mine, theirs, 3)
 
 
-async def _list(road: Road) -> Ratio:
+async def _list(road: Road) -> list[Ratio]:
     folder = road.root / "many"
     folder.mkdir()
     for number in range(10_000):
         (folder / f"file-{number:05d}.txt").touch()
 
-    async def ours() -> None:
+    async def whole() -> None:
         await _reply(road, "file.list", "many", options={"maxResults": 20_000})
 
-    mine, theirs = await compared(7, ours, lambda: _walk(str(folder)))
-    return Ratio("file.list of 10,000 entries", mine, theirs, 2, note="limit: os.scandir with stat")
+    async def names() -> None:
+        await _reply(road, "file.list", "many", options={"maxResults": 20_000, "fields": ["name", "type"]})
+
+    note = "limit: os.scandir with stat"
+    rows = [Ratio("file.list of 10,000 entries", *await compared(7, whole, lambda: _walk(str(folder))), 2, note=note)]
+    for job, ours, reach in (("all fields", whole, 4.8), ("name and type", names, 2)):
+        mine, theirs = await compared_processor(7, ours, lambda: _walk(str(folder)))
+        rows.append(Ratio(f"file.list of 10,000 entries, {job}, processor time", mine, theirs, reach, note=note))
+    return rows
 
 
-async def _tree(road: Road) -> Ratio:
+async def _tree(road: Road) -> list[Ratio]:
     folder = road.root / "tree"
     for number in range(1000):
         (folder / f"d{number:03d}").mkdir(parents=True)
@@ -109,9 +116,22 @@ async def _tree(road: Road) -> Ratio:
     async def ours() -> None:
         await _reply(road, "file.tree", "tree", options={"maxDepth": 9, "maxEntries": 120_000})
 
-    mine, theirs = await compared(3, ours, lambda: _walk(str(folder)))
+    async def pages() -> None:
+        cursor: str | None = ""
+        while cursor is not None:
+            options = {"maxDepth": 9, "maxEntries": 20_000, **({"cursor": cursor} if cursor else {})}
+            call = {"scope": "app", "op": "file.tree", "target": "tree", "options": options}
+            reply = await road.app.dispatcher.call_wire(call, LOCAL)
+            to_json(reply.envelope, by_alias=True)
+            cursor = reply.envelope["data"].next_cursor
+
+    note = "limit: os.scandir walk with stat"
+    rows = [Ratio("file.tree of 100,000 files", *await compared(3, ours, lambda: _walk(str(folder))), 2, note=note)]
+    for job, work in (("one call", ours), ("pages of 20,000", pages)):
+        mine, theirs = await compared_processor(3, work, lambda: _walk(str(folder)))
+        rows.append(Ratio(f"file.tree of 100,000 files, {job}, processor time", mine, theirs, 4, note=note))
     shutil.rmtree(folder)
-    return Ratio("file.tree of 100,000 files", mine, theirs, 2, note="limit: os.scandir walk with stat")
+    return rows
 
 
 def _walk(top: str) -> list[tuple[str, int]]:

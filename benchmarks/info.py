@@ -81,18 +81,18 @@ def _fresh() -> list[Ratio]:
 
 def _costs_for(seconds: float, service: Service, lines: Lines, arguments: dict[str, Any]) -> list[float]:
     until = time.monotonic() + seconds
-    taken = []
+    taken: list[float] = []
     while time.monotonic() < until or len(taken) < 2:
         taken.append(_cost(service, lines, arguments))
     return taken
 
 
 def _cost(service: Service, lines: Lines, arguments: dict[str, Any]) -> float:
-    began = _processor_s(service.process.pid)
+    began = processor_s(service.process.pid)
     lines.tool("get_computer_info", **arguments)
-    return _processor_s(service.process.pid) - began
+    return processor_s(service.process.pid) - began
 
 
-def _processor_s(pid: int) -> float:
+def processor_s(pid: int) -> float:
     """What all threads of a process have used; the clock's number is made as clock_getcpuclockid(3) makes it."""
     return time.clock_gettime((~pid << 3) | 2)

@@ -1,6 +1,7 @@
 """One measured ratio: ours against a limit in the same run, with what must be reached."""
 
 import asyncio
+import resource
 import shutil
 import statistics
 import tempfile
@@ -38,6 +39,29 @@ def in_a_folder(measure: Callable[[Path], Coroutine[Any, Any, list[Ratio]]]) -> 
         return asyncio.run(measure(folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def compared_processor(
+    rounds: int, ours: Callable[[], Awaitable[object]], limit: Callable[[], object]
+) -> tuple[float, float]:
+    """Medians of the processor time of both, taken in turn, with what their ended children used: a busy machine counts less."""
+    mine: list[float] = []
+    theirs: list[float] = []
+    await ours()
+    limit()
+    for _ in range(rounds):
+        start = _processor_s()
+        limit()
+        middle = _processor_s()
+        await ours()
+        mine.append(_processor_s() - middle)
+        theirs.append(middle - start)
+    return statistics.median(mine), statistics.median(theirs)
+
+
+def _processor_s() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 async def compared(

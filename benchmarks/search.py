@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from benchmarks.ratio import Ratio, compared, in_a_folder
+from benchmarks.ratio import Ratio, compared, compared_processor, in_a_folder
 from computer_linker.providers.search.ripgrep import program
 from support.road import LOCAL, Road, folder_scope
 
@@ -34,9 +34,11 @@ async def _run(folder: Path) -> list[Ratio]:
     async with Road.open(folder, scopes) as road:
         _text_tree(folder / "text")
         found = [await measure(road, folder / "text") for measure in (_rare, _common, _common_page)]
+        found.append(await _first_page(road, "text", "file.search", {"query": "quorum"}, 1000, ("quorum",)))
         shutil.rmtree(folder / "text")
         _many_files(folder / "many")
         found += [await _find(road, folder / "many"), await _find_first(road, folder / "many")]
+        found.append(await _first_page(road, "many", "file.find", {"pattern": "*.txt"}, 200, ("--files",)))
         _source_tree(folder / "code")
         found.append(await _symbols(road, folder / "code"))
         return found
@@ -67,6 +69,18 @@ async def _common_page(road: Road, root: Path) -> Ratio:
         lambda: _rg(root, "--no-config", "quorum", "./"),
     )
     return Ratio("file.search, first 1,000 of a common word, against rg on all of it", ours, limit, 1.0)
+
+
+async def _first_page(
+    road: Road, scope: str, op: str, given: dict[str, Any], most: int, whole: tuple[str, ...]
+) -> Ratio:
+    """A first page, which never costs more than ripgrep on all of it: it is stopped when the page is full."""
+    root = Path(road.app.config.scope(scope).roots[0])  # type: ignore[union-attr]
+    ours, limit = await compared_processor(
+        5, lambda: _reply(road, scope, op, given, most), lambda: _rg(root, "--no-config", *whole, "./")
+    )
+    job = f"{op}, first {most} of many, processor time with ripgrep's, against rg on all of it"
+    return Ratio(job, ours, limit, 1.0)
 
 
 async def _find(road: Road, root: Path) -> Ratio:

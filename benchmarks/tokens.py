@@ -34,6 +34,7 @@ SHELL_TOOL = {
     "inputSchema": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
 }
 _REACH = 0.6
+_LONG_ANSWER = 5000
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """A picture of one pixel: only the text beside a picture is counted here."""
 
@@ -93,7 +94,10 @@ def _ratios(peers: list[Peer], texts: dict[tuple[str, str], list[str] | None]) -
     more = [task.name for task, (ours, theirs) in zip(TASKS, made, strict=True) if ours > theirs]
     note = f"more than the best server: {', '.join(more) or 'none'}"
     rows.append(Ratio("calls of all tasks", sum(a for a, _ in made), sum(b for _, b in made), 1, "calls", note))
-    print(f"  the shell needs fewer tokens for {cheaper} of {len(TASKS)} tasks: one tool, and no boundary or history")
+    print(
+        f"  the shell needs fewer tokens for {cheaper} of {len(TASKS)} tasks taken alone: its one definition is shorter"
+    )
+    print("  than the names and the envelope of any server, and it answers nothing where a change is confirmed here")
     for name, pairs in totals.items():
         rows.append(
             Ratio(
@@ -103,6 +107,22 @@ def _ratios(peers: list[Peer], texts: dict[tuple[str, str], list[str] | None]) -
                 _REACH,
                 "tokens",
             )
+        )
+    return [*rows, *_sessions(peers[1:], defined, answered)]
+
+
+def _sessions(peers: list[Peer], defined: dict[str, int], answered: dict[tuple[str, str], int]) -> list[Ratio]:
+    """All tasks that another can do, in one conversation: its definitions once and the answers; and the answers alone."""
+    rows = []
+    for peer in peers:
+        able = [task.name for task in TASKS if peer.calls(task) is not None]
+        ours, theirs = (defined[name] + sum(answered[name, task] for task in able) for name in ("ours", peer.name))
+        rows.append(Ratio(f"{len(able)} tasks of {peer.name} in one session", ours, theirs, _REACH, "tokens"))
+        short = [task for task in able if answered[peer.name, task] < _LONG_ANSWER]
+        alone = [sum(answered[name, task] for task in short) for name in ("ours", peer.name)]
+        print(
+            f"  answers alone, without those of {_LONG_ANSWER} tokens and more: {alone[0]} against {alone[1]} of {peer.name} "
+            f"({len(short)} tasks, {alone[0] / alone[1]:.2f}x)"
         )
     return rows
 

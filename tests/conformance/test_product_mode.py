@@ -11,15 +11,16 @@ pytestmark = pytest.mark.clients
 FIXTURE_FREE = {
     "2025-11-25": {
         "server-initialize", "ping", "tools-list", "server-sse-multiple-streams", "dns-rebinding-protection",
-        "server-session-lifecycle",
+        "server-session-lifecycle", "resources-list", "prompts-list",
     },
     "2026-07-28": {
         "tools-list", "server-sse-multiple-streams", "sep-2164-resource-not-found", "dns-rebinding-protection",
         "http-header-validation", "input-required-result-missing-input-response",
         "input-required-result-unsupported-methods", "input-required-result-ignore-extra-params",
-        "input-required-result-validate-input",
+        "input-required-result-validate-input", "resources-list", "prompts-list", "caching",
     },
 }  # fmt: skip
+"""The other scenarios of resources, prompts and completion name fixtures: test_fixture_mode.py runs them on the same code."""
 NEEDS_FIXTURES = {
     "sep-2575-server-rejects-undeclared-capability",
     "sep-2575-missing-capability-http-400",

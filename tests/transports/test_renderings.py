@@ -200,6 +200,10 @@ def test_the_list_of_tools_is_small_and_honest(service: Service) -> None:
         for tool in session(service, "claude-code").ask("tools/list")["tools"]
     }
     assert sizes == {profile_of("claude-code").cut}
+    # Claude Code shows its model no more than 2,048 characters of a description, and of a deferred tool only the name.
+    for tool in session(service, "claude-code").ask("tools/list")["tools"]:
+        assert len(tool["description"]) <= 2048
+        assert tool["_meta"].get("anthropic/alwaysLoad", False) is (tool["name"] != "get_operation_history")
 
 
 def test_the_observing_tool_refuses_what_changes_something(service: Service) -> None:
@@ -218,14 +222,31 @@ def test_the_shapes_of_everyday_answers(service: Service) -> None:
     assert made.text("file.search", ".", input={"query": "not in any file"}) == "no matches"
     assert made.text("file.find", ".", input={"pattern": "*.py"}) == "src/main.py"
     assert made.text("file.tree", ".").splitlines() == ["long.txt", "notes.txt", "src/", " main.py"]
-    assert "notes.txt  23" in made.text("file.list", ".").splitlines()
+    # A listing has names and types, and more where it is asked for; a program's has all fields.
+    assert made.text("file.list", ".").splitlines() == ["long.txt", "notes.txt", "src/"]
+    sized = made.text("file.list", ".", options={"fields": ["name", "size"]})
+    assert "notes.txt  23" in sized.splitlines()
+    listed = session(service, "some script").call(scope="app", op="file.list")["structuredContent"]["data"]["entries"]
+    assert set(listed[0]) == {"name", "path", "type", "size", "modifiedAt"}
     output = made.text("command.run", ".", input={"command": ["sh", "-c", "echo out; echo err >&2; exit 3"]})
     assert output.startswith("exit 3, ") and "\nout\n" in output and output.endswith("err")
     written = made.text("file.write", "made.txt", input={"content": "x"})
     undo = written.splitlines()[-1]
     assert undo.startswith("undo: ") and len(undo) == len("undo: ") + 7 and "sha256" not in written
-    assert made.text("file.undo", input={"operationId": undo.removeprefix("undo: ")}).startswith("removed made.txt")
+    assert made.text("file.undo", input={"operationId": undo.removeprefix("undo: ")}).splitlines()[:2] == [
+        "undo of file.write:", "removed made.txt",
+    ]  # fmt: skip
     assert not (service.root / "made.txt").exists()
+
+
+def test_a_first_look_and_a_wrong_name_read_as_text(service: Service) -> None:
+    made = session(service, "claude-code")
+    look = made.text("code.context", ".")
+    assert "{" not in look.partition("\nnext: ")[0] and "src/\n main.py" in look
+    unknown = made.call(scope="ap", op="file.list")["content"][0]["text"]
+    assert unknown.splitlines()[0].startswith("unknown_scope: ") and "scopes: app" in unknown.splitlines()
+    misspelt = made.call(scope="app", op="file.red", target="notes.txt")["content"][0]["text"]
+    assert "similar: file.read, " in misspelt
 
 
 def test_an_error_is_one_sentence_and_what_to_do(service: Service) -> None:
@@ -294,7 +315,7 @@ def test_a_long_text_is_cut_at_whole_lines_within_bytes_and_lines() -> None:
     ("details", "shown"),
     [
         ({"missing": ["fs:write"]}, "permission_denied: It needs fs:write."),
-        ({"allowed": ["ls"]}, 'permission_denied: It needs fs:write.\nallowed: ["ls"]'),
+        ({"allowed": ["ls"]}, 'permission_denied: It needs fs:write.\nallowed: ls'),
         ({"nearest": {"line": 3, "endLine": 3, "text": "  x"}}, "permission_denied: It needs fs:write.\nnearest: line 3:   x"),
     ],
 )  # fmt: skip

@@ -10,6 +10,13 @@ class Older:
     """Marks a field that only older clients send: it is accepted, and signatures leave it out."""
 
 
+class ForModels:
+    """Marks an option that has another default where the answer is rendered for a model."""
+
+    def __init__(self, default: Any) -> None:
+        self.default = default
+
+
 class Model(BaseModel):
     """A frozen value. Fields are snake_case in Python and camelCase on the wire; unknown fields are refused."""
 

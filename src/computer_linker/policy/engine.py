@@ -32,8 +32,10 @@ def find_scope(config: Callable[[], Config], scope_id: str, principal: Principal
         return SERVICE
     scope = config().scope(scope_id)
     if scope is None or not sees_scope(principal, scope_id):
+        seen = [known.id for known in config().scopes if sees_scope(principal, known.id)]
         raise UnknownScope(
             f"There is no scope {scope_id[:80]!r}. get_computer_info lists the scopes you can use.",
+            **({"scopes": seen[:20]} if seen else {}),
         )
     return scope
 

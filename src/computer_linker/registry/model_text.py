@@ -90,7 +90,7 @@ def _failure(envelope: dict[str, Any]) -> str:
     for name, value in details.items():
         if name in _REPEATED or value in (None, "", [], {}) or _is_in(value, message):
             continue
-        shown = value if isinstance(value, str) else _excerpt(value) or to_json(value).decode()
+        shown = value if isinstance(value, str) else _excerpt(value) or _words(value) or to_json(value).decode()
         lines.append(f"{name}: {shown}")
     if error.get("retryable"):
         lines.append("It may work when tried again.")
@@ -103,6 +103,12 @@ def _is_in(value: Any, message: str) -> bool:
     if isinstance(value, list):
         return all(isinstance(item, str) and item in message for item in value)
     return isinstance(value, str) and value in message
+
+
+def _words(value: Any) -> str | None:
+    """A list of short texts, one after another; None for another detail."""
+    is_plain = isinstance(value, list) and all(isinstance(item, str) and len(item) <= 40 for item in value)
+    return ", ".join(value) if is_plain else None
 
 
 def _excerpt(value: Any) -> str | None:

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+from pydantic_core import to_json
+
 from computer_linker.model.ids import short_id
 from computer_linker.registry.text import Text, render, rows, table, tree, verbatim
+
+_JOIN = "  "
 
 
 def lines(items: Any) -> str:
@@ -47,11 +51,17 @@ def _typed(text: Any) -> str:
 
 
 def _entries(entries: Any) -> str:
-    return "\n".join(
-        f"{entry['name']}/" if entry["type"] == "directory" else f"{entry['name']}  {entry['size']}"
-        + (f"  {entry['type']}" if entry["type"] != "file" else "")
-        for entry in entries
-    )  # fmt: skip
+    """One a line: folders end with a slash, and what was asked for beside the name follows it."""
+    return "\n".join(_JOIN.join(map(str, _entry(entry))) for entry in entries)
+
+
+def _entry(entry: dict[str, Any]) -> list[Any]:
+    is_whole = {"path", "size", "modifiedAt"} <= entry.keys()
+    name = entry["name"] if is_whole else entry.get("path", entry["name"])
+    if entry.get("type") == "directory":
+        return [f"{name}/"]
+    more = [entry[each] for each in (("size",) if is_whole else ("size", "modifiedAt")) if each in entry]
+    return [name, *more, *([entry["type"]] if entry.get("type", "file") != "file" else [])]
 
 
 def _matches(matches: Any) -> str:
@@ -134,13 +144,16 @@ def _elements(nodes: Any) -> str:
 
 
 def _events(events: Any) -> str:
-    return "\n".join(
-        f"{event['startedAt'][:19]} {event['op']} {event.get('commandPreview') or event.get('target') or ''} "
-        + ("ok" if event.get("ok") else str(event.get("errorCode") or event.get("outcome") or "failed"))
-        + f" by {event.get('client') or event.get('principal')}"
-        + (f" ({short_id(event['operationId'])})" if event.get("effect") else "")
-        for event in events
-    )
+    return "\n".join(" ".join(filter(None, _event(event))) for event in events)
+
+
+def _event(event: dict[str, Any]) -> list[str]:
+    """The columns of one event; the id is there where undo can use it."""
+    outcome = "ok" if event.get("ok") else str(event.get("errorCode") or event.get("outcome") or "failed")
+    what = str(event.get("commandPreview") or event.get("target") or "")
+    by = f"by {event.get('client') or event.get('principal')}"
+    handle = f"({short_id(event['operationId'])})" if event.get("effect") else ""
+    return [event["startedAt"][:19], event["op"], what, outcome, by, handle]
 
 
 def _artifact(artifact: Any) -> str:
@@ -150,6 +163,33 @@ def _artifact(artifact: Any) -> str:
 
 def _artifacts(artifacts: Any) -> str:
     return "\n".join(_artifact(artifact) for artifact in artifacts)
+
+
+def _overview(overview: Any) -> str:
+    """`python 12, markdown 3; 20 files; npm: test, build; pyproject.toml`."""
+    parts = [", ".join(f"{one['language']} {one['files']}" for one in overview["languages"])]
+    parts.append(f"{overview['files']} files")
+    scripts = ", ".join(script["name"] for script in overview["scripts"])
+    if scripts:
+        parts.append(f"{overview.get('packageManager') or 'scripts'}: {scripts}")
+    return "; ".join(part for part in (*parts, ", ".join(overview["configFiles"])) if part)
+
+
+def _changed(changes: Any) -> str:
+    entries = _changes(changes["entries"])
+    return _status_head(changes) + (f"\n{entries}" if entries else "")
+
+
+def _paths(paths: Any) -> str:
+    found = [{"path": path.rstrip("/"), "type": "directory" if path.endswith("/") else "file"} for path in paths]
+    return tree(found)
+
+
+def _next(requests: Any) -> str:
+    shown = [{name: one[name] for name in ("op", "target", "input") if one[name]} for one in requests]
+    return "next: " + "\nnext: ".join(
+        f"{to_json(request).decode()} {one['why']}" for request, one in zip(shown, requests, strict=True)
+    )
 
 
 PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine"}))
@@ -169,11 +209,14 @@ DIFF = Text({"diff": verbatim}, quiet=frozenset({"files"}), empty="no difference
 COMMITS = Text({"commits": _commits}, empty="no commits")
 COMMIT = Text({"commit": _commit, "diff": verbatim}, quiet=frozenset({"files"}))
 PATCHED = Text({"files": rows("{action} {path} +{additions} -{deletions}")})
-UNDONE = Text({"files": rows("{action} {path}")})
+UNDONE = Text({"files": rows("{action} {path}")}, head=lambda data: f"undo of {data['op']}:")
 PROCESSES = Text({"processes": table}, empty="no processes")
 TEXT = Text({"text": verbatim})
 OUTLINE = Text({"outline": verbatim}, quiet=frozenset({"nodes"}))
 ELEMENTS = Text({"nodes": _elements, "elements": _elements}, empty="no elements")
 EVENTS = Text({"events": _events}, quiet=frozenset({"view", "suggestions", "machineId"}), empty="no events")
+CONTEXT = Text(
+    {"overview": _overview, "instructions": _pages, "changes": _changed, "tree": _paths, "nextOperations": _next}
+)
 ARTIFACTS = Text({"artifact": _artifact, "artifacts": _artifacts, "text": verbatim}, empty="no artifacts")
 DIGEST = Text(always=frozenset({"sha256", "mode"}))

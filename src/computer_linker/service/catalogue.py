@@ -66,7 +66,7 @@ class Catalogue:
         self._lists: dict[tuple[str, ...], PreparedList] = {}
         """The lists that were asked for, with their JSON."""
         self._seen: tuple[object, ...] = ()
-        self._states: dict[FacetName, FacetState] = {}
+        self._states: dict[str, FacetState] = {}
         self._missing: dict[str, str] = {}
         self._absent: dict[str, str | None] = {}
         self._allowed: dict[tuple[str, bool, frozenset[Capability]], list[str]] = {}
@@ -178,7 +178,7 @@ class Catalogue:
         programs = self._programs.names()
         seen = (self._programs.known_until, programs, *((state.state, state.reason) for state in states.values()))
         if seen != self._seen:
-            self._seen, self._states, self._missing = seen, {**states}, missing_programs(programs)
+            self._seen, self._states, self._missing = seen, states, missing_programs(programs)
             self._absent.clear()
             self._allowed.clear()
 

@@ -34,6 +34,30 @@ async def test_a_folder_is_listed_by_name(road: Road) -> None:
     assert [entry["name"] for entry in shown] == ["a.txt", "b"]
 
 
+async def test_a_listing_has_the_fields_that_are_asked_for(road: Road) -> None:
+    (road.root / "b").mkdir()
+    (road.root / "a.txt").write_text("xyz")
+    (road.root / "link").symlink_to("a.txt")
+    os.mkfifo(road.root / "pipe")
+
+    async def listed(*fields: str) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = (await road.data("file.list", ".", options={"fields": list(fields)}))[
+            "entries"
+        ]
+        return found
+
+    assert await listed("name", "type") == [
+        {"name": "a.txt", "type": "file"}, {"name": "b", "type": "directory"}, {"name": "link", "type": "symlink"},
+        {"name": "pipe", "type": "other"},
+    ]  # fmt: skip
+    assert (await listed("size"))[0] == {"name": "a.txt", "size": 3}
+    assert (await listed("path"))[0] == {"name": "a.txt", "path": "a.txt"}
+    whole = (await road.data("file.list"))["entries"]
+    assert await listed("name", "path", "type", "size", "modifiedAt") == whole
+    refused = await road.call("file.list", ".", options={"fields": ["owner"]})
+    assert refused["error"]["code"] == "invalid_request"
+
+
 async def test_paths_in_a_listing_can_be_used_as_targets(road: Road) -> None:
     (road.root / "d" / "e").mkdir(parents=True)
     (road.root / "d" / "e" / "f.txt").write_text("x")

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
@@ -83,10 +83,13 @@ class Piece:
 
 class ListedEntry(TypedDict):
     name: str
-    path: str
-    type: str
-    size: int
-    modifiedAt: str
+    path: NotRequired[str]
+    type: NotRequired[str]
+    size: NotRequired[int]
+    modifiedAt: NotRequired[str]
+
+
+EntryField = Literal["name", "path", "type", "size", "modifiedAt"]
 
 
 class TreeEntry(TypedDict):
@@ -258,8 +261,16 @@ class Files(Protocol):
         ...
 
     async def list_folder(
-        self, path: RootedPath, *, max_results: int, include_hidden: bool = True, after: str | None = None
-    ) -> Listing: ...
+        self,
+        path: RootedPath,
+        *,
+        max_results: int,
+        include_hidden: bool = True,
+        after: str | None = None,
+        fields: list[EntryField] | None = None,
+    ) -> Listing:
+        """One page of a folder; `fields` are what is wanted of each entry, and None is all."""
+        ...
 
     async def tree(
         self,

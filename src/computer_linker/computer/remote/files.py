@@ -13,6 +13,7 @@ from computer_linker.computer.facets.files import (
     Change,
     Changed,
     Copy,
+    EntryField,
     Gate,
     Inverse,
     Keeper,
@@ -77,9 +78,17 @@ class RemoteFiles:
         return await self._ask("read_whole", path, limit)  # type: ignore[no-any-return]
 
     async def list_folder(
-        self, path: RootedPath, *, max_results: int, include_hidden: bool = True, after: str | None = None
+        self,
+        path: RootedPath,
+        *,
+        max_results: int,
+        include_hidden: bool = True,
+        after: str | None = None,
+        fields: list[EntryField] | None = None,
     ) -> Listing:
-        options = {"max_results": max_results, "include_hidden": include_hidden, "after": after}
+        options: dict[str, object] = {"max_results": max_results, "include_hidden": include_hidden, "after": after}
+        if fields is not None:
+            options["fields"] = fields
         return await self._ask("list_folder", path, **options)  # type: ignore[no-any-return]
 
     async def tree(

@@ -105,7 +105,7 @@ def _missing(text: str, step: int, data: Any, parts: list[str], at: int) -> str:
     elif type(reached) is list:
         there = f"{place} is a list of {len(reached)}"
     else:
-        there = f"{place} has no fields" if reached is not None else f"{place} has no data"
+        there = f"{place} is a value without fields" if reached is not None else f"{place} has no data"
     return f"{text[:80]} names nothing: {there}. Write ${text[:80]} for the text itself."
 
 

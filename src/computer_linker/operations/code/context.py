@@ -15,7 +15,7 @@ from computer_linker.providers.overview import Instruction, Skill, config_files,
 from computer_linker.providers.packages.project import Project, read_project
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.query import Breadth, NameQuery
-from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _MAX_FILES_COUNTED = 20_000
 _TREE_DEPTH = 3
@@ -117,6 +117,7 @@ class _Room:
     "code.context",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
+    text=shapes.CONTEXT,
     examples=[Example("Look around before coding.", {"target": "."})],
 )
 async def code_context(ctx: Context, target: str = ".", options: ContextOptions = ContextOptions()) -> CodeContext:

@@ -130,7 +130,10 @@ def _reported(ctx: Context, prepared: Prepared, outcome: Outcome) -> CommandOutc
     if outcome.refused:
         ctx.note(refusedNames=len(outcome.refused))
     if prepared.program == "git" and outcome.exit_code != 0 and "Read-only file system" in outcome.stderr:
-        ctx.warn("Commands cannot write git's own folder here; use git.stage, git.unstage and git.commit.")
+        ctx.warn(
+            "Commands cannot write git's own folder here; use git.stage, git.unstage and git.commit, and "
+            "git.worktree_create for a branch."
+        )
     return CommandOutcome(
         exit_code=outcome.exit_code,
         signal=outcome.signal,

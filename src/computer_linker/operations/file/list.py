@@ -5,8 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.computer.facets.files import ListedEntry
+from computer_linker.computer.facets.files import EntryField, ListedEntry
 from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import ForModels
 from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _MAX_RESULTS = 20_000
@@ -15,6 +16,11 @@ _MAX_RESULTS = 20_000
 class ListOptions(Model):
     max_results: Annotated[int, Field(gt=0, description="At most 20,000; more is lowered to that.")] = 1000
     include_hidden: Annotated[bool, Field(description="Also names that start with a dot.")] = True
+    fields: Annotated[
+        list[EntryField] | None,
+        Field(description="What to answer of each beside its name; without size and modifiedAt no file is looked at."),
+        ForModels(["name", "type"]),
+    ] = None
     cursor: Annotated[str | None, Field(max_length=2048, description="`nextCursor` of the page before.")] = None
 
 
@@ -41,6 +47,7 @@ async def file_list(ctx: Context, target: str = ".", options: ListOptions = List
         max_results=min(options.max_results, _MAX_RESULTS),
         include_hidden=options.include_hidden,
         after=_name_of(options.cursor),
+        fields=options.fields,
     )
     ctx.warnings.extend(listing.warnings)
     ctx.note(entries=len(listing.entries))

@@ -33,6 +33,8 @@ class UndoneFile(Model):
 
 
 class Undone(Model):
+    op: Annotated[str, Field(description="The operation that was taken back.")]
+    operation_id: str
     files: list[UndoneFile]
 
 
@@ -75,7 +77,9 @@ async def file_undo(
         journal.forget(record.operation_id)
         journal.refit(ctx.operation_id)
     return Undone(
-        files=[UndoneFile(path=path, action=_action(change)) for path, change in zip(shown, changes, strict=True)]
+        op=record.op,
+        operation_id=record.operation_id,
+        files=[UndoneFile(path=path, action=_action(change)) for path, change in zip(shown, changes, strict=True)],
     )
 
 

@@ -42,7 +42,7 @@ def draft(run: GitRun) -> Draft:
     """List what is staged. Raises Conflict when nothing is, or when something outside the scope is."""
     names = staged_names(run)
     if not names:
-        raise Conflict("Nothing is staged.")
+        raise Conflict("Nothing is staged. Name the files to git.stage first.")
     repository = run.repository
     if repository.is_part:
         prefix = os.fsencode("/".join(repository.below)) + b"/"

@@ -40,7 +40,11 @@ _TABLE: tuple[tuple[str, type[LinkError], str], ...] = (
         "There is no such commit.",
     ),
     (r"does not have any commits yet", NotFound, "The branch has no commits yet."),
-    (r"nothing to commit|nothing added to commit|no changes added", Conflict, "Nothing is staged."),
+    (
+        r"nothing to commit|nothing added to commit|no changes added",
+        Conflict,
+        "Nothing is staged. Name the files to git.stage first.",
+    ),
     (r"is already checked out|already used by worktree", Conflict, "The branch is checked out in another work tree."),
     (r"already exists", AlreadyExists, "It exists already."),
     (r"did not match any file", NotFound, "A path is not known to git."),

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pydantic.fields import FieldInfo
+
+from computer_linker.model.base import ForModels
 from computer_linker.model.envelope import Reply
 from computer_linker.model.principal import Principal
 from computer_linker.registry.schema import fields_in
@@ -43,23 +46,36 @@ def rendered(
     return model_json(reply, text), meta
 
 
-def paged(tools: "Tools", call: "ToolCall", profile: Profile) -> dict[str, Any]:
-    """The arguments, with a page that fits the client where an operation that can go on was asked for no size."""
+def paged(tools: "Tools", call: "ToolCall", negotiated: "Negotiated") -> dict[str, Any]:
+    """The arguments, with the defaults for a model, and a page that fits the client where one can be asked for and was not."""
     arguments = call.arguments
     options = arguments.get("options")
-    if profile.cut is None or not (options is None or type(options) is dict):
+    if not (options is None or type(options) is dict):
         return arguments
     op = tools.operation_of(call.name, arguments)
-    if op is None or not _goes_on(op) or _PAGE in (options or {}):
-        return arguments
-    known = fields_in(op.hints["options"])
-    if not known.keys() >= (options or {}).keys():
+    known = fields_in(op.hints["options"]) if op is not None and "options" in op.hints else {}
+    if op is None or not known.keys() >= (options or {}).keys():
         # It is refused or respelled: its own fields alone are shown in the correction.
         return arguments
-    page = {_PAGE: min(known[_PAGE].default, profile.cut - _BESIDE_A_PAGE)}
-    if profile.most_lines is not None and _LINES in known and _OTHER_PARTS.isdisjoint(options or {}):
+    made = {**_for_models(known, negotiated), **(options or {})}
+    if negotiated.profile.cut is not None and _PAGE not in made and _goes_on(op):
+        made |= _page(known, made, negotiated.profile, negotiated.profile.cut)
+    return {**arguments, "options": made} if made else arguments
+
+
+def _for_models(known: dict[str, FieldInfo], negotiated: "Negotiated") -> dict[str, Any]:
+    if negotiated.render != "model":
+        return {}
+    return {
+        name: mark.default for name, field in known.items() for mark in field.metadata if isinstance(mark, ForModels)
+    }
+
+
+def _page(known: dict[str, FieldInfo], options: dict[str, Any], profile: Profile, cut: int) -> dict[str, Any]:
+    page = {_PAGE: min(known[_PAGE].default, cut - _BESIDE_A_PAGE)}
+    if profile.most_lines is not None and _LINES in known and _OTHER_PARTS.isdisjoint(options):
         page[_LINES] = profile.most_lines - _LINES_BESIDE_A_PAGE
-    return {**arguments, "options": {**(options or {}), **page}}
+    return page
 
 
 def _goes_on(op: "Operation") -> bool:

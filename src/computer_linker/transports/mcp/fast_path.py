@@ -176,7 +176,7 @@ class FastPath(Opening):
         try:
             if call.state is not None:
                 await tools.take_response(call.state, call.responses, who)
-            reply = await tools.call(call.name, paged(tools, call, negotiated.profile), who, report, ask)
+            reply = await tools.call(call.name, paged(tools, call, negotiated), who, report, ask)
         except NeedsInput as needed:
             return input_required(needed.asked)
         except LinkError as error:
@@ -237,11 +237,15 @@ def fault_of(message: Any) -> str | None:
     """Why a message is refused before it is dispatched; None for one that is well formed."""
     if type(message) is not dict or message.get("jsonrpc") != "2.0":
         return "A message is one JSON-RPC 2.0 object."
-    if "method" in message and not message.keys().isdisjoint({"result", "error"}):
+    if "method" in message and ("result" in message or "error" in message):
         return "A message is a request or an answer, not both."
     params = message.get("params")
     meta = params.get("_meta") if type(params) is dict else None
     token = meta.get("progressToken") if type(meta) is dict else None
-    if any(type(handle) is str and len(handle) > _MAX_HANDLE for handle in (message.get("id"), token)):
+    if _is_long(message.get("id")) or _is_long(token):
         return f"An id or a progress token has at most {_MAX_HANDLE} characters."
     return None
+
+
+def _is_long(handle: Any) -> bool:
+    return type(handle) is str and len(handle) > _MAX_HANDLE

@@ -83,8 +83,20 @@ def _programs_shown(programs: Any) -> str:
     return "programs: " + " ".join(name for name, program in programs.items() if program["available"])
 
 
+def _platform_shown(platform: Any) -> str:
+    facts = [platform[name] for name in ("os", "arch", "release", "shell", "runtime") if platform.get(name)]
+    return f"platform: {', '.join(facts)}"
+
+
+def _status_shown(status: Any) -> str:
+    lines = [f"not ready: {reason}" for reason in status.get("blockingReasons", ())] or ["ready"]
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in status.get("warnings", ()))])
+
+
 INFO_SHOWN = Text(
     {
+        "platform": _platform_shown,
+        "status": _status_shown,
         "scopes": _scopes_shown,
         "signatures": _signatures_shown,
         "tools": _programs_shown,

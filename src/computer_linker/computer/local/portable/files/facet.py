@@ -13,6 +13,7 @@ from computer_linker.computer.facets.files import (
     Beside,
     Change,
     Changed,
+    EntryField,
     Gate,
     Keeper,
     Listing,
@@ -100,11 +101,17 @@ class LocalFiles:
             os.close(descriptor)
 
     async def list_folder(
-        self, path: RootedPath, *, max_results: int, include_hidden: bool = True, after: str | None = None
+        self,
+        path: RootedPath,
+        *,
+        max_results: int,
+        include_hidden: bool = True,
+        after: str | None = None,
+        fields: list[EntryField] | None = None,
     ) -> Listing:
         return await _in_thread(
             lambda _: list_folder(
-                self.opener, path, max_results=max_results, include_hidden=include_hidden, after=after
+                self.opener, path, max_results=max_results, include_hidden=include_hidden, after=after, fields=fields
             )
         )
 

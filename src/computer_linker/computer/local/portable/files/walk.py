@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from heapq import nsmallest
+from typing import cast
 
-from computer_linker.computer.facets.files import ListedEntry, Listing, Tree, TreeEntry
+from computer_linker.computer.facets.files import EntryField, ListedEntry, Listing, Tree, TreeEntry
 from computer_linker.computer.facets.lines import MAX_REPLY
 from computer_linker.computer.gitignore import IgnoreFile, is_ignored, parse_ignore
 from computer_linker.computer.local.portable.files.open import FOLDER, READ, Opener, type_of
@@ -23,23 +24,30 @@ TEMPORARY = ".~cl-"
 _MAX_IGNORE_FILE = 1 << 20
 _LONGEST = 4 * 255 + 170
 _MOST_SKIPPED = 500_000
+_LOOKED_AT: frozenset[EntryField] = frozenset({"size", "modifiedAt"})
+"""What only a look at the file itself gives; its name and type are in the folder."""
 _NONE_NEW = "\U0010ffff"
 """Comes after every name."""
 Halted = Callable[[], bool]
 
 
 def list_folder(
-    opener: Opener, path: RootedPath, *, max_results: int, include_hidden: bool, after: str | None
+    opener: Opener,
+    path: RootedPath,
+    *,
+    max_results: int,
+    include_hidden: bool,
+    after: str | None,
+    fields: list[EntryField] | None = None,
 ) -> Listing:
     """One page of a folder's entries, by name."""
     with _folder(opener, path) as (descriptor, real):
-        names = _names(descriptor, max_results + 1, include_hidden=include_hidden, after=after, real=real)
-        page = names[:max_results]
-        prefix = path.base
-        page = _fitting(page, len(prefix))
-        entries, odd = _listed(descriptor, page, prefix)
+        found = _found(descriptor, max_results + 1, include_hidden=include_hidden, after=after, real=real)
+        page = _fitting(found[:max_results], len(path.base))
+        is_short = fields is not None and _LOOKED_AT.isdisjoint(fields)
+        entries, odd = (_named if is_short else _listed)(page, path.base, fields)
     warnings = (_odd_names(odd),) if odd else ()
-    return Listing(entries, page[-1] if len(names) > len(page) else None, warnings)
+    return Listing(entries, page[-1].name if len(found) > len(page) else None, warnings)
 
 
 def walk_tree(
@@ -215,10 +223,12 @@ def _folder(opener: Opener, path: RootedPath) -> Iterator[tuple[int, RootedPath]
         os.close(descriptor)
 
 
-def _names(descriptor: int, wanted: int, *, include_hidden: bool, after: str | None, real: RootedPath) -> list[str]:
-    """The first `wanted` names after `after`; memory stays bounded in a folder of any size."""
+def _found(
+    descriptor: int, wanted: int, *, include_hidden: bool, after: str | None, real: RootedPath
+) -> list["os.DirEntry[str]"]:
+    """The first `wanted` entries after `after`, by name; memory stays bounded in a folder of any size."""
     denied = real.rules.denied
-    names: list[str] = []
+    found: list[os.DirEntry[str]] = []
     bound = max(4 * wanted, 50_000)
     with os.scandir(descriptor) as entries:
         for entry in entries:
@@ -227,32 +237,38 @@ def _names(descriptor: int, wanted: int, *, include_hidden: bool, after: str | N
                 continue
             if (after is not None and name <= after) or (denied and is_denied((*real.parts, name), denied)):
                 continue
-            names.append(name)
-            if len(names) > bound:
-                names = nsmallest(wanted, names)
-    names.sort()
-    return names[:wanted]
+            found.append(entry)
+            if len(found) > bound:
+                found = nsmallest(wanted, found, key=_name)
+    found.sort(key=_name)
+    return found[:wanted]
 
 
-def _fitting(names: list[str], prefix: int, room: int = MAX_REPLY - 200_000) -> list[str]:
-    """As many names as fit one reply, where each occurs twice with escaped quotes; at least one."""
-    if len(names) * (2 * _LONGEST + prefix) < room:
-        return names
-    for number, name in enumerate(names):
+def _fitting(
+    entries: list["os.DirEntry[str]"], prefix: int, room: int = MAX_REPLY - 200_000
+) -> list["os.DirEntry[str]"]:
+    """As many entries as fit one reply, where each name occurs twice with escaped quotes; at least one."""
+    if len(entries) * (2 * _LONGEST + prefix) < room:
+        return entries
+    for number, entry in enumerate(entries):
+        name = entry.name
         room -= 2 * (len(name) if name.isascii() else 4 * len(name)) + prefix + 170
         if room < 0:
-            return names[: max(1, number)]
-    return names
+            return entries[: max(1, number)]
+    return entries
 
 
-def _listed(descriptor: int, names: list[str], prefix: str) -> tuple[list[ListedEntry], int]:
+def _listed(
+    page: list["os.DirEntry[str]"], prefix: str, fields: list[EntryField] | None
+) -> tuple[list[ListedEntry], int]:
     entries: list[ListedEntry] = []
     odd = 0
-    for name in names:
+    for entry in page:
         try:
-            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            found = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue
+        name = entry.name
         if not name.isascii():
             plain = printable(name)
             odd += plain is not name
@@ -267,7 +283,41 @@ def _listed(descriptor: int, names: list[str], prefix: str) -> tuple[list[Listed
                 "modifiedAt": shown_ns(found.st_mtime_ns),
             }
         )
-    return entries, odd
+    return (entries if fields is None else _only(entries, fields)), odd
+
+
+def _named(
+    page: list["os.DirEntry[str]"], prefix: str, fields: list[EntryField] | None
+) -> tuple[list[ListedEntry], int]:
+    """The entries with what the folder itself has of them."""
+    entries: list[ListedEntry] = []
+    odd = 0
+    for entry in page:
+        name = entry.name
+        if entry.is_file(follow_symlinks=False):
+            kind = "file"
+        elif entry.is_dir(follow_symlinks=False):
+            kind = "directory"
+        else:
+            try:
+                kind = type_of(entry.stat(follow_symlinks=False).st_mode)
+            except FileNotFoundError:
+                continue
+        if not name.isascii():
+            plain = printable(name)
+            odd += plain is not name
+            name = plain
+        entries.append({"name": name, "type": kind})
+    if fields is not None and "path" in fields:
+        for item in entries:
+            item["path"] = prefix + item["name"]
+    return (entries if fields is None or set(fields) >= {"name", "type"} else _only(entries, fields)), odd
+
+
+def _only(entries: list[ListedEntry], fields: list[EntryField]) -> list[ListedEntry]:
+    """The name, without which no entry can be told from another, and these fields."""
+    kept = [field for field in ("name", "path", "type", "size", "modifiedAt") if field == "name" or field in fields]
+    return [cast(ListedEntry, {field: entry[field] for field in kept}) for entry in entries]
 
 
 def _sorted_entries(
