@@ -53,6 +53,9 @@ def set_attribute(fd: int, name: str, value: bytes) -> None:
             raise
 
 
+remove_attribute = os.removexattr
+
+
 def copy_range(source: int, target: int, at: int, count: int) -> int:
     """Copy bytes at the same place, by reference where the disk can; returns how many. Raises OSError where it cannot."""
     return os.copy_file_range(source, target, count, at, at)

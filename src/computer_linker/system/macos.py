@@ -98,6 +98,11 @@ def set_attribute(fd: int, name: str, value: bytes) -> None:
     _library().fsetxattr(fd, os.fsencode(name), value, len(value), 0, 0)
 
 
+def remove_attribute(fd: int, name: str) -> None:
+    """Remove an extended attribute, if the file has it."""
+    _library().fremovexattr(fd, os.fsencode(name), 0)
+
+
 def copy_range(source: int, target: int, at: int, count: int) -> int:
     """Not offered: macOS copies whole files by reference only."""
     raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))

@@ -117,7 +117,7 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
     lines = await run_sync(reader.previewed, chosen, merges) if options.evidence else []
     with contextlib.ExitStack() as opened:
         roots = await run_sync(opened.enter_context, reader.opened())
-        keepings = [Keeping(each.root, each.upper, kept, merges) for each in roots]
+        keepings = [Keeping(each.root, each.upper, each.lower, kept, merges) for each in roots]
         try:
             changes = await run_sync(_planned, keepings, chosen)
             if changes:
@@ -125,8 +125,10 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
             else:
                 ctx.effect = "suspected_noop"
         finally:
-            # What was put in place was moved from here; the rest is of a batch that failed.
-            await run_sync(kept.drop, [name for keeping in keepings for name in keeping.names])
+            # Those that the journal refers to hold what was replaced; the rest is of a batch that failed.
+            stored = {step.get("kept") for step in ctx.use(UndoJournal).steps_of(ctx.operation_id)}
+            names = [name for keeping in keepings for name in keeping.names if name not in stored]
+            await run_sync(kept.drop, names)
         if left:
             await run_sync(reader.rebase, chosen)
         if left and view.kind == "overlay":
@@ -155,7 +157,7 @@ async def _evidence(ctx: Context, view: View, lines: list[str]) -> str | None:
 
 def _held(path: RootedPath, change: ViewChange) -> tuple[RootedPath, ViewChange]:
     """What a yes is held to: all of a change but what the undo journal's own links change."""
-    before = None if change.before is None else replace(change.before, changed_ns=0)
+    before = None if change.before is None else change.before._replace(changed_ns=0, links=1)
     return path, replace(change, before=before, is_conflict=False)
 
 

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from computer_linker.errors import LimitExceeded
 from computer_linker.system import attributes
@@ -23,8 +23,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One name as it is, in the real folder or in the view."""
 
     kind: Kind
@@ -36,6 +35,8 @@ class Entry:
     inode: int
     owner: tuple[int, int] = (0, 0)
     """User and group."""
+    links: int = 1
+    """How many names a file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Comparison:
         before, after = None if lower is None else entry_of(lower, name), as_entry(found)
         if after.kind == "directory" and before is not None and before.kind == "directory":
             is_closed = self._is_closed(parts, before, after)
-            if after.mode != before.mode or is_closed:
+            if is_closed or self._is_folder_changed(upper, lower, name, before, after):
                 self._add(parts, "changed", before, after)
             if not is_closed:
                 self._both(upper, lower, name, parts, is_anew=is_anew)
@@ -110,6 +111,17 @@ class Comparison:
             self._add(parts, "added" if before is None else "changed", before, after, lower)
         elif self._is_closed(parts, before, after) or self._differs(upper, lower, name, before, after):
             self._add(parts, "changed", before, after)
+
+    def _is_folder_changed(self, upper: int, lower: int | None, name: str, before: Entry, after: Entry) -> bool:
+        """A folder's mode, attributes, or a time that a program set: others change with the names in it."""
+        if after.mode != before.mode or self.is_set_time(before, after):
+            return True
+        return after.changed_ns > self.base_ns and attributes_of(upper, name) != attributes_of(lower, name)
+
+    def is_set_time(self, before: Entry, after: Entry) -> bool:
+        """True when a folder has a modification time that does not come from a change of the names in it."""
+        is_other = after.modified_ns != before.modified_ns
+        return is_other and (after.modified_ns < self.base_ns or after.modified_ns > after.changed_ns)
 
     def _is_closed(self, parts: Parts, before: Entry | None, after: Entry | None) -> bool:
         """True for what this user may not read, in the folder or in the view."""
@@ -227,10 +239,15 @@ def _inside(opened: int, above: Parts) -> Iterator[tuple[Parts, Entry]]:
                 os.close(inner)
 
 
+_NEEDED = {"file": 0o400, "directory": 0o500}
+
+
 def _is_unreadable(folder: int, parts: Parts, entry: Entry | None) -> bool:
     """True for a file or folder that this user may not read; tried only where its mode closes it to its owner."""
-    needed = {"file": 0o400, "directory": 0o500}.get(entry.kind, 0) if entry is not None else 0
-    if entry is None or entry.mode & needed == needed:
+    if entry is None or entry.mode & 0o500 == 0o500:
+        return False
+    needed = _NEEDED.get(entry.kind, 0)
+    if entry.mode & needed == needed:
         return False
     try:
         opened = open_file(folder, parts)
@@ -269,6 +286,15 @@ def attributes_of(folder: int | None, name: str) -> dict[str, bytes]:
         return {name: value for name, value in found.items() if not name.startswith(OVERLAY_ATTRIBUTES)}
     finally:
         os.close(opened)
+
+
+def attributes_below(folder: int, parts: Parts) -> dict[str, bytes]:
+    """The same of a name below an open folder."""
+    above = open_parent(folder, parts)
+    try:
+        return attributes_of(above, parts[-1])
+    finally:
+        os.close(above)
 
 
 def digest_below(folder: int, parts: Parts) -> str:
@@ -321,4 +347,5 @@ def as_entry(found: os.stat_result) -> Entry:
         found.st_dev,
         found.st_ino,
         (found.st_uid, found.st_gid),
+        1 if stat.S_ISDIR(found.st_mode) else found.st_nlink,
     )

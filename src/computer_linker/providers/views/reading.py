@@ -20,7 +20,7 @@ from computer_linker.providers.views.changes import (
     Entry,
     Parts,
     ViewChange,
-    attributes_of,
+    attributes_below,
     open_file,
     open_folder,
     open_parent,
@@ -202,17 +202,13 @@ def _detail(change: ViewChange, upper: int, lower: int) -> Detail:
         return Detail()
     if after.kind == "symlink":
         return Detail(_content(upper, change.parts, after).decode("utf-8", "backslashreplace"))
-    now = _attributes(upper, change.parts)
-    was = _attributes(lower, change.source or change.parts) if before is not None and before.kind == after.kind else {}
+    now = attributes_below(upper, change.parts)
+    was = (
+        attributes_below(lower, change.source or change.parts)
+        if before is not None and before.kind == after.kind
+        else {}
+    )
     return Detail(attributes=tuple(sorted(name for name in {*now, *was} if now.get(name) != was.get(name))))
-
-
-def _attributes(folder: int, parts: Parts) -> dict[str, bytes]:
-    above = open_parent(folder, parts)
-    try:
-        return attributes_of(above, parts[-1])
-    finally:
-        os.close(above)
 
 
 def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool) -> str:

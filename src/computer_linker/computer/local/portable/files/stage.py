@@ -109,6 +109,11 @@ class Staged:
         self.holds_closed = False
         """True for a folder with names in it that are closed to programs."""
 
+    @property
+    def results(self) -> list[Changed]:
+        """The result of each change that it stands for."""
+        return [self.result]
+
     def unseen(self) -> AbstractContextManager[None]:
         """Around putting it in place: no program that sees that place runs or starts, where the folder holds closed names."""
         if not self.holds_closed:
