@@ -106,16 +106,20 @@ def remove_folder(place: Path) -> None:
     place.chmod(0o700)
     while todo:
         folder = todo.pop()
-        with os.scandir(folder) as found:
-            entries = list(found)
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)  # noqa: PTH108
-                continue
-            number += 1
-            top = place / f".removed-{number}"
-            os.chmod(entry.path, 0o700)  # noqa: PTH101
-            todo.append(Path(entry.path).rename(top))
+        opened = os.open(folder, _FOLDER)
+        try:
+            with os.scandir(opened) as found:
+                entries = list(found)
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.name, dir_fd=opened)
+                    continue
+                number += 1
+                top = place / f".removed-{number}"
+                os.chmod(folder / entry.name, 0o700)  # noqa: PTH101
+                todo.append((folder / entry.name).rename(top))
+        finally:
+            os.close(opened)
         if folder != place:
             folder.rmdir()
     place.rmdir()
@@ -130,4 +134,4 @@ def _try_to_remove(place: Path) -> None:
     try:
         remove_folder(place)
     except OSError as error:
-        log.warning("the temporary folder of a command could not be removed: %s", error)
+        log.warning("a folder in which a program wrote could not be removed: %s", error)

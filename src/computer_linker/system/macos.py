@@ -83,10 +83,10 @@ def sync(fd: int) -> None:
 sync_data = sync
 
 
-def attributes(fd: int, *, with_access_list: bool = False) -> dict[str, bytes]:
+def attributes(fd: int, *, with_access_list: bool = False, without: str = "\0") -> dict[str, bytes]:
     """The extended attributes of a file; empty where the file system has none. Access lists are not among them on macOS."""
     names = _filled(lambda buffer, size: int(_library().flistxattr(fd, buffer, size, 0))).split(b"\0")
-    return {os.fsdecode(name): _attribute(fd, name) for name in names if name}
+    return {os.fsdecode(name): _attribute(fd, name) for name in names if name and not name.startswith(without.encode())}
 
 
 def _attribute(fd: int, name: bytes) -> bytes:

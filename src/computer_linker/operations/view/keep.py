@@ -17,6 +17,7 @@ from computer_linker.operations.view.evidence import EvidenceOption, keep_eviden
 from computer_linker.operations.view.show import NeverKept
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
+from computer_linker.providers.own_folders import remove_later
 from computer_linker.providers.views.changes import ViewChange
 from computer_linker.providers.views.keeping import Keeping, discard, never_kept
 from computer_linker.providers.views.merging import MergedText
@@ -102,7 +103,7 @@ async def view_keep(
     with views.busy(view):
         kept = await _keep(ctx, view, input, options)
         if not kept.left:
-            await run_sync(views.drop, view)
+            remove_later(await run_sync(views.dissolve, view))
     return kept
 
 

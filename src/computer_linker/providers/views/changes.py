@@ -282,8 +282,7 @@ def attributes_of(folder: int | None, name: str) -> dict[str, bytes]:
     """The user's extended attributes of a file, without those of overlayfs."""
     opened = os.open(name, _FILE, dir_fd=folder)
     try:
-        found = attributes(opened)
-        return {name: value for name, value in found.items() if not name.startswith(OVERLAY_ATTRIBUTES)}
+        return attributes(opened, without=OVERLAY_ATTRIBUTES)
     finally:
         os.close(opened)
 
@@ -338,14 +337,24 @@ _KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat
 
 
 def as_entry(found: os.stat_result) -> Entry:
-    return Entry(
-        _KINDS.get(stat.S_IFMT(found.st_mode), "other"),
-        found.st_size,
-        stat.S_IMODE(found.st_mode),
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        found.st_dev,
-        found.st_ino,
-        (found.st_uid, found.st_gid),
-        1 if stat.S_ISDIR(found.st_mode) else found.st_nlink,
+    mode = found.st_mode
+    kind = _KINDS.get(mode & 0o170000, "other")
+    links = 1 if kind == "directory" else found.st_nlink
+    return tuple.__new__(
+        Entry,
+        (
+            kind, found.st_size, mode & 0o7777, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino,
+            (found.st_uid, found.st_gid), links,
+        ),
+    )  # fmt: skip
+
+
+def is_same_state(found: os.stat_result, entry: Entry) -> bool:
+    """True while a name is what it was: the kernel sets the change time with every change."""
+    return (found.st_ino, found.st_ctime_ns, found.st_size, found.st_mtime_ns, found.st_dev) == (
+        entry.inode,
+        entry.changed_ns,
+        entry.size,
+        entry.modified_ns,
+        entry.device,
     )

@@ -73,9 +73,8 @@ def _copy_range(source: int, target: int, at: int, end: int) -> int:
 
 def copy_metadata(source: int, target: int, found: os.stat_result) -> None:
     """Copy attributes, mode and times."""
-    for name, value in attributes(source).items():
-        if not name.startswith(OVERLAY_ATTRIBUTES):
-            set_attribute(target, name, value)
+    for name, value in attributes(source, without=OVERLAY_ATTRIBUTES).items():
+        set_attribute(target, name, value)
     if _EUID == 0 and (found.st_uid, found.st_gid) != (_EUID, _EGID):
         # Only the superuser's programs can give a file to another user.
         os.fchown(target, found.st_uid, found.st_gid)

@@ -12,7 +12,14 @@ from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES, is_git_folder
 from computer_linker.policy.paths import check_name
-from computer_linker.providers.views.changes import Entry, Parts, ViewChange, as_entry, attributes_below, open_parent
+from computer_linker.providers.views.changes import (
+    Entry,
+    Parts,
+    ViewChange,
+    attributes_below,
+    is_same_state,
+    open_parent,
+)
 from computer_linker.providers.views.entries import NEW, copy_file, copy_link, copy_metadata
 from computer_linker.providers.views.merging import MergedText
 from computer_linker.undo.store import KeptFiles
@@ -204,19 +211,20 @@ class Copied:
         if entry.kind == "file":
             if entry.links > 1 and self._is_linked(entry, target, new_name, place):
                 return
-            _refuse_changed(copy_file(source, name, target, new_name, entry.size), parts, self.chosen)
+            _refuse_changed(copy_file(source, name, target, new_name, entry.size), parts, entry)
         elif entry.kind == "symlink":
-            _refuse_changed(os.stat(name, dir_fd=source, follow_symlinks=False), parts, self.chosen)
+            _refuse_changed(os.stat(name, dir_fd=source, follow_symlinks=False), parts, entry)
             copy_link(source, name, target, new_name)
-            _refuse_changed(os.stat(name, dir_fd=source, follow_symlinks=False), parts, self.chosen)
+            _refuse_changed(os.stat(name, dir_fd=source, follow_symlinks=False), parts, entry)
         else:
             self._folder(source, name, target, new_name, parts, place)
 
     def _folder(self, source: int, name: str, target: int, new_name: str, parts: Parts, place: str) -> None:
+        entry = self.chosen[parts]
         opened = os.open(name, _FOLDER, dir_fd=source)
         try:
             found = os.fstat(opened)
-            _refuse_changed(found, parts, self.chosen)
+            _refuse_changed(found, parts, entry)
             os.mkdir(new_name, 0o700, dir_fd=target)
             made = os.open(new_name, _FOLDER, dir_fd=target)
             try:
@@ -225,7 +233,7 @@ class Copied:
                     if below in self.chosen:
                         self._entry(opened, inner, made, inner, below, f"{place}/{inner}")
                 copy_metadata(opened, made, found)
-                _refuse_changed(os.fstat(opened), parts, self.chosen)
+                _refuse_changed(os.fstat(opened), parts, entry)
             finally:
                 os.close(made)
         finally:
@@ -240,8 +248,8 @@ class Copied:
         return True
 
 
-def _refuse_changed(found: os.stat_result, parts: Parts, chosen: Mapping[Parts, Entry]) -> None:
-    if as_entry(found) != chosen[parts]:
+def _refuse_changed(found: os.stat_result, parts: Parts, entry: Entry) -> None:
+    if not is_same_state(found, entry):
         raise Conflict(f"{'/'.join(parts)} was changed in the view while it was kept. Nothing was kept.")
 
 
