@@ -15,6 +15,7 @@ from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, NotF
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.view.evidence import EvidenceOption, keep_evidence, refuse_without_right
 from computer_linker.operations.view.show import NeverKept
+from computer_linker.operations.view.summary import summarised
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.own_folders import remove_later
@@ -75,7 +76,7 @@ async def show_keep(
     # A renamed file also goes from where it was.
     former = [path_of(path, change.source).shown for path, change in chosen if change.source is not None]
     paths = (*(path.shown for path, _ in chosen), *former)
-    return Preview((head, *await run_sync(reader.previewed, chosen, merges)), holds, paths=paths)
+    return Preview((head, *await summarised(ctx, reader, found, chosen, merges)), holds, paths=paths)
 
 
 @operation(
@@ -115,7 +116,7 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
     merges = possible if options.merge else {}
     _refuse_conflicts(chosen, merges, possible)
     kept = ctx.use(UndoJournal).kept
-    lines = await run_sync(reader.previewed, chosen, merges) if options.evidence else []
+    lines = await summarised(ctx, reader, found, chosen, merges) if options.evidence else []
     with contextlib.ExitStack() as opened:
         roots = await run_sync(opened.enter_context, reader.opened())
         keepings = [Keeping(each.root, each.upper, each.lower, kept, merges) for each in roots]

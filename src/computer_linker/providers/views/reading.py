@@ -13,6 +13,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.errors import Conflict
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
+from computer_linker.model.times import shown_ns
 from computer_linker.policy.paths import is_hidden_by
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.views.changes import (
@@ -191,8 +192,11 @@ class ViewReader:
             for number, (path, change) in enumerate(changes):
                 if len(shown) >= _SHOWN_LINES:
                     return [*shown, f"… {len(changes) - number} more changes, which are not shown here"]
-                lines = _content_lines(path, change, *places[path.root], until, merges.get(path))
-                shown += [_headline(path, change, is_merged=path in merges), *lines]
+                upper, lower = places[path.root]
+                lines = _content_lines(path, change, upper, lower, until, merges.get(path))
+                headline = _headline(path, change, is_merged=path in merges, is_bare=not lines)
+                marks = _attribute_lines(change, upper, lower)
+                shown += [headline, *marks, *lines]
         return shown
 
 
@@ -211,13 +215,36 @@ def _detail(change: ViewChange, upper: int, lower: int) -> Detail:
     return Detail(attributes=tuple(sorted(name for name in {*now, *was} if now.get(name) != was.get(name))))
 
 
-def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool) -> str:
+def leads_out(path: RootedPath, target: str) -> bool:
+    """True for a link that leads out of the scope's folder. Other links on its way are not followed."""
+    if target.startswith("/"):
+        return os.path.commonpath([path.root, os.path.normpath(target)]) != path.root
+    joined = os.path.normpath("/".join((*path.parts[:-1], target)))
+    return joined == ".." or joined.startswith(("../", "/"))
+
+
+def _attribute_lines(change: ViewChange, upper: int, lower: int) -> list[str]:
+    if change.is_unreadable or change.after is None or change.after.kind not in ("file", "directory"):
+        return []
+    found = _detail(change, upper, lower).attributes
+    return [escaped(f"  extended attributes: {', '.join(found)}")] if found else []
+
+
+def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool, is_bare: bool) -> str:
     former = "" if change.source is None else f" from {path_of(path, change.source).shown}"
     before, after = change.before, change.after
     is_new_mode = after is not None and (before is None or before.mode != after.mode or before.kind != after.kind)
     mode = f" ({after.kind}, mode {after.mode:04o})" if after is not None and is_new_mode else ""
     both = ", merged with what changed in the folder since" if is_merged else ""
-    return escaped(f"{change.action} {path.shown}{former}{mode}{both}")
+    is_set = before is not None and after is not None and before.modified_ns != after.modified_ns
+    time_set = f" (time {shown_ns(after.modified_ns)})" if is_bare and is_set and after is not None else ""
+    others = f", of which {before.links - 1} other names keep the old content" if _is_shared(change) and before else ""
+    return escaped(f"{change.action} {path.shown}{former}{mode}{time_set}{both}{others}")
+
+
+def _is_shared(change: ViewChange) -> bool:
+    """True for a file that changes and has other names: a view does not know them, and they stay as they are."""
+    return change.before is not None and change.after is not None and change.before.links > 1
 
 
 def skips_of(root: RootedPath) -> Skips:
