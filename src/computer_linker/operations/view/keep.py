@@ -119,7 +119,7 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
     lines = await summarised(ctx, reader, found, chosen, merges) if options.evidence else []
     with contextlib.ExitStack() as opened:
         roots = await run_sync(opened.enter_context, reader.opened())
-        keepings = [Keeping(each.root, each.upper, each.lower, kept, merges) for each in roots]
+        keepings = [Keeping(each.root, each.upper, each.lower, kept, view.base_ns, merges) for each in roots]
         try:
             changes = await run_sync(_planned, keepings, chosen)
             if changes:

@@ -142,6 +142,9 @@ class Comparison:
         facts = (before.kind, before.mode, before.size, before.modified_ns, before.owner)
         if facts != (after.kind, after.mode, after.size, after.modified_ns, after.owner):
             return True
+        if after.links not in (1, before.links):
+            # It has another name in the view, which is a change of both.
+            return True
         if after.kind == "symlink":
             return os.readlink(name, dir_fd=upper) != os.readlink(name, dir_fd=lower)
         if after.kind != "file":
@@ -210,6 +213,18 @@ def entry_of(folder: int, name: str) -> Entry | None:
         return as_entry(os.stat(name, dir_fd=folder, follow_symlinks=False))
     except FileNotFoundError:
         return None
+
+
+def entry_below(folder: int, parts: Parts) -> Entry | None:
+    """The entry of a name below an open folder; None when there is none, or no folder above it."""
+    try:
+        above = open_parent(folder, parts)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        return entry_of(above, parts[-1])
+    finally:
+        os.close(above)
 
 
 def below(folder: int, name: str) -> Iterator[tuple[Parts, Entry]]:

@@ -17,6 +17,7 @@ from computer_linker.providers.views.changes import (
     Parts,
     ViewChange,
     attributes_below,
+    entry_below,
     is_same_state,
     open_parent,
 )
@@ -81,6 +82,8 @@ class Keeping:
     upper: int
     lower: int
     kept: KeptFiles
+    base_ns: int
+    """What is newer in the folder was changed since the view was made."""
     merges: Mapping[RootedPath, MergedText] = field(default_factory=dict)
     """The texts that replace those of the view."""
     names: list[str] = field(default_factory=list)
@@ -96,8 +99,7 @@ class Keeping:
         )
         new_folder: Parts | None = None
         planned: list[Change] = []
-        # Names that are put into a folder change its time.
-        facts: list[Change] = []
+        facts: dict[Parts, Change] = {}
         try:
             for change in changes:
                 path = self.root.child(*change.parts)
@@ -106,7 +108,7 @@ class Keeping:
                 if new_folder is not None and change.parts[: len(new_folder)] == new_folder:
                     continue
                 if _is_folder(change):
-                    facts.append(self._facts(path, change))
+                    facts[change.parts] = self._facts(path, change)
                 elif change.after is not None:
                     new_folder = change.parts if change.after.kind == "directory" else new_folder
                     text = self.merges.get(path)
@@ -116,7 +118,18 @@ class Keeping:
             if self._opened is not None:
                 os.close(self._opened[1])
                 self._opened = None
-        return [*_together(planned), *reversed(facts)]
+        for folder in {change.path.parts[:-1] for change in planned} - facts.keys():
+            facts |= self._time_of(folder)
+        return [*_together(planned), *(facts[parts] for parts in sorted(facts, reverse=True))]
+
+    def _time_of(self, parts: Parts) -> dict[Parts, Change]:
+        """The time that a folder has in the view: names that are put in place would change it. None for the root itself."""
+        if not parts:
+            return {}
+        seen, real = entry_below(self.upper, parts), entry_below(self.lower, parts)
+        if seen is None or real is None or {seen.kind, real.kind} != {"directory"} or real.modified_ns > self.base_ns:
+            return {}
+        return {parts: MakeFolder(self.root.child(*parts), modified_ns=seen.modified_ns)}
 
     def _removals(self, path: RootedPath, change: ViewChange) -> list[Change]:
         if change.source is not None:

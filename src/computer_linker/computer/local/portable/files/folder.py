@@ -46,7 +46,8 @@ class StagedFolder(Staged):
         """Those of the present facts that become others."""
         wanted, mode, modified = self.wanted, found.mode & _MODE, found.modified_ns
         old_mode = mode if wanted.mode not in (None, mode) else None
-        old_modified = modified if wanted.modified_ns not in (None, modified) else None
+        # Also where it is the present one: changes of names before this one in the batch make it another.
+        old_modified = modified if wanted.modified_ns is not None else None
         now = self._attributes() if wanted.attributes else {}
         old = tuple((name, now.get(name)) for name, value in wanted.attributes if now.get(name) != value)
         if old_mode is None and old_modified is None and not old:
