@@ -76,7 +76,7 @@ def _metadata() -> list[str]:
         "ln notes.txt hard", "ln src/a.c one; ln one two; echo x >> two", "echo x > a; ln a b; ln b src/c; rm a", "cp -al deep farm",
         "mkdir new && echo x > new/a && ln new/a new/b && ln new/a outside-of-new", "ln notes.txt hard && rm notes.txt",
         "cp -al src s2 && sed -i s/one/1/ s2/a.c", "mkdir h && for n in $(seq 1 40); do echo $n > h/$n; ln h/$n h/l$n; done",
-        "tar -cf l.tar --hard-dereference src; ln src/a.c l1; tar -cf l2.tar l1 src; rm -r src l1; tar xf l2.tar; rm l2.tar l.tar",
+        "mkdir q; echo x > q/a; ln q/a q/b; tar -cf q.tar q; rm -r q; tar xf q.tar; rm q.tar", "stat -c %a . src notes.txt > modes",
         "touch -d @1500000000 src", "touch -d @1500000000 deep/a deep", "chmod 700 pkg; touch -d @1400000000 pkg", "touch -d @2000000000 src",
         "touch -h -d @1300000000 links/old", "touch -r notes.txt src/a.c; touch -d @1250000000.123456789 data.bin",
         "mkdir -p t/u && echo x > t/u/f && touch -d @1100000000 t/u/f t/u t", "cp -a deep deep2 && touch -r deep deep2",

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.own_folders import remove_later
 from computer_linker.providers.views.changes import ViewChange
-from computer_linker.providers.views.keeping import Keeping, discard, never_kept
+from computer_linker.providers.views.keeping import Keeping, discard, is_new_folder, never_kept
 from computer_linker.providers.views.merging import MergedText
 from computer_linker.providers.views.reading import ViewReader, path_of
 from computer_linker.providers.views.store import View, Views
@@ -121,7 +122,7 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
         roots = await run_sync(opened.enter_context, reader.opened())
         keepings = [Keeping(each.root, each.upper, each.lower, kept, view.base_ns, merges) for each in roots]
         try:
-            changes = await run_sync(_planned, keepings, chosen)
+            changes = await run_sync(partial(_planned, keepings, chosen, is_part=left > 0))
             if changes:
                 await ctx.change(changes)
             else:
@@ -180,11 +181,13 @@ def _refuse_conflicts(
     )
 
 
-def _planned(keepings: list[Keeping], chosen: Found) -> list[Change]:
+def _planned(keepings: list[Keeping], chosen: Found, *, is_part: bool) -> list[Change]:
+    if not chosen:
+        return []
     return [
         change
         for keeping in keepings
-        for change in keeping.plan([each for path, each in chosen if path.root == keeping.root.root])
+        for change in keeping.plan([each for path, each in chosen if path.root == keeping.root.root], is_part=is_part)
     ]
 
 
@@ -202,17 +205,12 @@ def _chosen(found: Found, ctx: Context, input: KeepInput) -> tuple[Found, list[N
     for given, above in zip(input.paths, wanted, strict=True):
         if _place(above) not in taken:
             raise NotFound(f"The view changes nothing at {given}.", path=given)
-    needed = {_place(path) for path, change in possible if _is_new_folder(change)}
+    needed = {_place(path) for path, change in possible if is_new_folder(change)}
     needed -= {_place(path) for path, _ in chosen}
     for path, _ in chosen:
         if not needed.isdisjoint(_above(path)):
             raise InvalidRequest(f"{path.shown} lies in a new folder; choose the folder too.", path=path.shown)
     return chosen, refused, len(possible) - len(chosen)
-
-
-def _is_new_folder(change: ViewChange) -> bool:
-    is_there = change.before is not None and change.before.kind == "directory"
-    return change.after is not None and change.after.kind == "directory" and not is_there
 
 
 def _place(path: RootedPath) -> tuple[str, ...]:

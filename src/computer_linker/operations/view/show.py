@@ -13,7 +13,7 @@ from computer_linker.operations.view.summary import links_out
 from computer_linker.providers.views.changes import Action, Kind, ViewChange
 from computer_linker.providers.views.hosts import hosts_of
 from computer_linker.providers.views.keeping import never_kept
-from computer_linker.providers.views.reading import Detail, TextDifference, ViewReader, path_of
+from computer_linker.providers.views.reading import Detail, TextDifference, ViewReader, is_hidden, path_of
 from computer_linker.providers.views.store import Views
 from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
@@ -101,7 +101,7 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
     listed = found[: options.max_changes]
     closed = await run_sync(never_kept, found)
     is_read = options.max_diff_bytes > 0
-    readable = [(path, change) for path, change in listed if is_read and path not in closed]
+    readable = [(path, change) for path, change in listed if is_read and path not in closed and not is_hidden(path)]
     texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
     merges = await run_sync(reader.merges, [each for each in found if each[1].is_conflict])
     diff, is_cut = _joined(list(texts.values()), options.max_diff_bytes)

@@ -216,7 +216,9 @@ def entry_of(folder: int, name: str) -> Entry | None:
 
 
 def entry_below(folder: int, parts: Parts) -> Entry | None:
-    """The entry of a name below an open folder; None when there is none, or no folder above it."""
+    """The entry of a name below an open folder, or of that; None when there is none, or no folder above it."""
+    if not parts:
+        return as_entry(os.fstat(folder))
     try:
         above = open_parent(folder, parts)
     except (FileNotFoundError, NotADirectoryError):
@@ -225,6 +227,16 @@ def entry_below(folder: int, parts: Parts) -> Entry | None:
         return entry_of(above, parts[-1])
     finally:
         os.close(above)
+
+
+def folders_in(folder: int, parts: Parts) -> list[str]:
+    """The names of the folders in one below an open folder."""
+    opened = open_parent(folder, (*parts, ""))
+    try:
+        with os.scandir(opened) as found:
+            return [each.name for each in found if each.is_dir(follow_symlinks=False)]
+    finally:
+        os.close(opened)
 
 
 def below(folder: int, name: str) -> Iterator[tuple[Parts, Entry]]:

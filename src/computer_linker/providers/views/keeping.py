@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from computer_linker.computer.facets.files import Change, MakeFolder, Mark, Remove, Restore
@@ -18,6 +18,7 @@ from computer_linker.providers.views.changes import (
     ViewChange,
     attributes_below,
     entry_below,
+    folders_in,
     is_same_state,
     open_parent,
 )
@@ -35,9 +36,11 @@ _GIT_NAMES = {name.casefold(): name for name in GIT_NAMES}
 def never_kept(found: Sequence[tuple[RootedPath, ViewChange]]) -> dict[RootedPath, str]:
     """The changes that are not put in place whatever is chosen, and why."""
     planted = _repositories(found)
+    new = {(path.root, path.parts) for path, change in found if is_new_folder(change)}
     reasons: dict[RootedPath, str] = {}
     for path, change in found:
-        why = _why_never(path, change)
+        is_inside = bool(new) and any((path.root, path.parts[:at]) in new for at in range(1, len(path.parts)))
+        why = _why_never(path, change, is_inside=is_inside)
         above = (replace(path, parts=path.parts[:at]) for at in range(1, len(path.parts) + 1)) if planted else ()
         if why is None and not planted.isdisjoint(above):
             why = "With it git takes its folder for a repository, and runs what that says."
@@ -56,7 +59,14 @@ def _repositories(found: Sequence[tuple[RootedPath, ViewChange]]) -> set[RootedP
     return {path for names in made.values() if is_git_folder(names) for path in names.values()}
 
 
-def _why_never(path: RootedPath, change: ViewChange) -> str | None:
+def is_new_folder(change: ViewChange) -> bool:
+    """True for a folder that is not in the real one."""
+    is_there = change.before is not None and change.before.kind == "directory"
+    return change.after is not None and change.after.kind == "directory" and not is_there
+
+
+def _why_never(path: RootedPath, change: ViewChange, *, is_inside: bool) -> str | None:
+    """`is_inside` for what lies in a new folder: a program that writes there itself makes such names too, as pip does."""
     kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
     if "other" in kinds:
         return "It is a device, a socket or a pipe."
@@ -67,7 +77,8 @@ def _why_never(path: RootedPath, change: ViewChange) -> str | None:
         if change.source is not None:
             check_name(RootedPath(path.root, change.source, path.rules, path.prefix), for_writing=True)
     except LinkError as error:
-        return error.message
+        is_own = is_inside and change.action == "added" and error.details.get("rule") == "sensitive"
+        return None if is_own else error.message
     return None
 
 
@@ -92,8 +103,11 @@ class Keeping:
     _opened: tuple[Parts, int] | None = None
     """The folder of the view that was opened last."""
 
-    def plan(self, changes: Sequence[ViewChange]) -> list[Change]:
-        """The changes that put these in place. A folder that is new goes in as a whole, with those of its names that are here."""
+    def plan(self, changes: Sequence[ViewChange], *, is_part: bool) -> list[Change]:
+        """The changes that put these in place: all that the view has, or a part.
+
+        A folder that is new goes in as a whole, with those of its names that are here.
+        """
         copied = Copied(
             {change.parts: change.after for change in changes if change.after is not None}, self.kept.folder
         )
@@ -118,18 +132,27 @@ class Keeping:
             if self._opened is not None:
                 os.close(self._opened[1])
                 self._opened = None
-        for folder in {change.path.parts[:-1] for change in planned} - facts.keys():
-            facts |= self._time_of(folder)
+        changed = {change.path.parts[:-1] for change in planned}
+        for folder, modified_ns in self._times(changed if is_part else None).items():
+            facts.setdefault(folder, MakeFolder(self.root.child(*folder), modified_ns=modified_ns))
         return [*_together(planned), *(facts[parts] for parts in sorted(facts, reverse=True))]
 
-    def _time_of(self, parts: Parts) -> dict[Parts, Change]:
-        """The time that a folder has in the view: names that are put in place would change it. None for the root itself."""
-        if not parts:
-            return {}
-        seen, real = entry_below(self.upper, parts), entry_below(self.lower, parts)
-        if seen is None or real is None or {seen.kind, real.kind} != {"directory"} or real.modified_ns > self.base_ns:
-            return {}
-        return {parts: MakeFolder(self.root.child(*parts), modified_ns=seen.modified_ns)}
+    def _times(self, wanted: Set[Parts] | None) -> dict[Parts, int]:
+        """The times that folders have in the view: names that are put in place, or came and went there, change them.
+
+        Of the wanted folders, or all; not of the root itself, nor of one that changed in the real folder since.
+        """
+        found: dict[Parts, int] = {}
+        todo: list[Parts] = [()]
+        while todo:
+            parts = todo.pop()
+            seen, real = entry_below(self.upper, parts), entry_below(self.lower, parts)
+            if seen is None or real is None or {seen.kind, real.kind} != {"directory"}:
+                continue
+            if parts and real.modified_ns <= self.base_ns and (wanted is None or parts in wanted):
+                found[parts] = seen.modified_ns
+            todo += ((*parts, name) for name in folders_in(self.upper, parts))
+        return found
 
     def _removals(self, path: RootedPath, change: ViewChange) -> list[Change]:
         if change.source is not None:

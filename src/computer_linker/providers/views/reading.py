@@ -252,6 +252,11 @@ def skips_of(root: RootedPath) -> Skips:
     return lambda parts: is_hidden_by((*root.parts, *parts), root.rules)
 
 
+def is_hidden(path: RootedPath) -> bool:
+    """True for a name whose content is not shown."""
+    return is_hidden_by(path.parts, path.rules)
+
+
 def path_of(path: RootedPath, parts: Parts) -> RootedPath:
     """Another name in the same root."""
     return RootedPath(path.root, parts, path.rules, path.prefix)
@@ -265,6 +270,8 @@ def _content_lines(
         return []
     if change.is_unreadable:
         return ["  its mode does not let this user read it"]
+    if is_hidden(path):
+        return [f"  {after.size} bytes; a name that usually holds a secret, so its content is not shown"]
     old = (
         b"" if before is None or before.kind == "directory" else _content(lower, change.source or change.parts, before)
     )

@@ -143,9 +143,13 @@ class Views:
         view_id = new_ulid()
         place = self.folder / view_id
         place.mkdir(mode=0o700)
-        for index in range(len(new.roots)):
+        for index, root in enumerate(new.roots):
             for name in ("upper", "work", "base"):
                 (place / str(index) / name).mkdir(mode=0o700, parents=True)
+            # Programs see these as the folder's own. Nobody else enters the folder above them.
+            found, upper = Path(root).stat(), place / str(index) / "upper"
+            upper.chmod(found.st_mode & 0o1777 | 0o700)
+            os.utime(upper, ns=(found.st_atime_ns, found.st_mtime_ns))
         # By the file system's own clock, which also sets the times it is compared with.
         base_ns = place.stat().st_ctime_ns
         return View(
