@@ -31,10 +31,11 @@ def digest(root: Path) -> dict[str, Any]:
     return found
 
 
-def outcome(root: Path, since_ns: int) -> dict[str, Any]:
+def outcome(root: Path, since_ns: int, random: tuple[str, ...] = _RANDOM) -> dict[str, Any]:
     """What a bare run and a kept one have in common: all but inode numbers and the moment of new times.
 
-    Files with several names are compared by which names they have, and holes by whether there are any.
+    Files with several names are compared by which names they have, and holes by whether there are any. The contents of files
+    whose names end like one of `random` have inodes or times in them.
     """
     found: dict[str, Any] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
@@ -46,6 +47,6 @@ def outcome(root: Path, since_ns: int) -> dict[str, Any]:
         if links > 1 and not stat.S_ISDIR(mode):
             names[inode].add(name)
         owner = facts[1:3]
-        found[name] = (mode, owner, when, marks, is_sparse, None if name.endswith(_RANDOM) else content)
+        found[name] = (mode, owner, when, marks, is_sparse, None if name.endswith(random) else content)
     found["names of one file"] = sorted(sorted(each) for each in names.values())
     return found

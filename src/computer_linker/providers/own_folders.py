@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import stat
 from pathlib import Path
 
@@ -102,7 +103,8 @@ def remove_folder(place: Path) -> None:
 
     Each folder in it is moved to the top before it is emptied, so no path gets too long.
     """
-    todo, number = [place], 0
+    # Not the names of an earlier attempt that a crash ended.
+    todo, number, prefix = [place], 0, f".removed-{secrets.token_hex(4)}"
     place.chmod(0o700)
     while todo:
         folder = todo.pop()
@@ -115,7 +117,7 @@ def remove_folder(place: Path) -> None:
                     os.unlink(entry.name, dir_fd=opened)
                     continue
                 number += 1
-                top = place / f".removed-{number}"
+                top = place / f"{prefix}-{number}"
                 os.chmod(folder / entry.name, 0o700)  # noqa: PTH101
                 todo.append((folder / entry.name).rename(top))
         finally:

@@ -182,8 +182,6 @@ def _refuse_conflicts(
 
 
 def _planned(keepings: list[Keeping], chosen: Found, *, is_part: bool) -> list[Change]:
-    if not chosen:
-        return []
     return [
         change
         for keeping in keepings

@@ -133,14 +133,14 @@ class Keeping:
                 os.close(self._opened[1])
                 self._opened = None
         changed = {change.path.parts[:-1] for change in planned}
-        for folder, modified_ns in self._times(changed if is_part else None).items():
+        for folder, modified_ns in self._times(changed, is_part=is_part).items():
             facts.setdefault(folder, MakeFolder(self.root.child(*folder), modified_ns=modified_ns))
         return [*_together(planned), *(facts[parts] for parts in sorted(facts, reverse=True))]
 
-    def _times(self, wanted: Set[Parts] | None) -> dict[Parts, int]:
+    def _times(self, changed: Set[Parts], *, is_part: bool) -> dict[Parts, int]:
         """The times that folders have in the view: names that are put in place, or came and went there, change them.
 
-        Of the wanted folders, or all; not of the root itself, nor of one that changed in the real folder since.
+        Not of the root itself, nor of a folder that changed in the real one since.
         """
         found: dict[Parts, int] = {}
         todo: list[Parts] = [()]
@@ -149,7 +149,8 @@ class Keeping:
             seen, real = entry_below(self.upper, parts), entry_below(self.lower, parts)
             if seen is None or real is None or {seen.kind, real.kind} != {"directory"}:
                 continue
-            if parts and real.modified_ns <= self.base_ns and (wanted is None or parts in wanted):
+            is_other = parts in changed or (seen.modified_ns != real.modified_ns and not is_part)
+            if parts and is_other and real.modified_ns <= self.base_ns:
                 found[parts] = seen.modified_ns
             todo += ((*parts, name) for name in folders_in(self.upper, parts))
         return found
