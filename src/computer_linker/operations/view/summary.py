@@ -30,7 +30,7 @@ async def summarised(
     lines = [_counted(chosen)]
     lines += [f"connected to {', '.join(hosts)}"] if hosts else []
     lines += _named("leads out of the scope", [f"{path} -> {target}" for path, target in links])
-    lines += _named("never put in place", [f"{path.shown}: {why}" for path, why in closed.items()])
+    lines += _named("never put in place", [_reason(path.shown, why) for path, why in closed.items()])
     return [*lines, *await run_sync(reader.previewed, chosen, merges)]
 
 
@@ -45,6 +45,10 @@ def _counted(found: Found) -> str:
     count = Counter(change.action for _, change in found)
     size = sum(change.after.size for _, change in found if change.after is not None and change.after.kind == "file")
     return f"{', '.join(f'{count[action]} {action}' for action in _ACTIONS)}; its files have {size} bytes"
+
+
+def _reason(path: str, why: str) -> str:
+    return why if why.startswith(path) else f"{path}: {why}"
 
 
 def _named(what: str, items: list[str]) -> list[str]:

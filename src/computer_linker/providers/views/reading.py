@@ -238,7 +238,11 @@ def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool, is_bare:
     both = ", merged with what changed in the folder since" if is_merged else ""
     is_set = before is not None and after is not None and before.modified_ns != after.modified_ns
     time_set = f" (time {shown_ns(after.modified_ns)})" if is_bare and is_set and after is not None else ""
-    others = f", of which {before.links - 1} other names keep the old content" if _is_shared(change) and before else ""
+    others = (
+        f"; other names of it (hard links) keep the old content: {before.links - 1}"
+        if _is_shared(change) and before
+        else ""
+    )
     return escaped(f"{change.action} {path.shown}{former}{mode}{time_set}{both}{others}")
 
 
