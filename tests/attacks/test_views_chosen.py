@@ -83,7 +83,7 @@ async def test_another_clients_view_is_neither_run_in_nor_decided(road: Road) ->
     view_id = await viewed(road, "echo x > a.txt")
     other = replace(LOCAL, id="oauth:other", session="s2", connection="c2")
     before = everything(road.home / "views")
-    given = {"input": {"command": ["touch", "made"]}, "options": {"view": view_id}}
+    given: dict[str, Any] = {"input": {"command": ["touch", "made"]}, "options": {"view": view_id}}
     assert (await road.call("command.run", ".", principal=other, **given))["error"]["code"] == "not_found"
     for op in ("view.show", "view.keep", "view.drop"):
         assert (await road.call(op, view_id, principal=other))["error"]["code"] == "not_found"

@@ -3,6 +3,7 @@
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,8 @@ async def test_several_agents_work_side_by_side_and_are_kept_one_after_another(t
 async def test_a_turn_is_dropped_without_a_trace_and_kept_as_a_bare_turn(tmp_path: Path) -> None:
     root, since = repository(tmp_path / "root"), time.time_ns() - 3_600_000_000_000
     shutil.copytree(root, tmp_path / "template", symlinks=True)
-    before, after = digest(root), []
+    before = digest(root)
+    after: list[dict[str, Any]] = []
     for view in (True, True, False):
         async with agent_road(tmp_path, "codex", *EDITS) as (road, _):
             ran = await road.data("codex.run", ".", input={"prompt": "go"}, options={"view": view})

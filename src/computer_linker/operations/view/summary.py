@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 from computer_linker.audit.store import AuditStore
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.visible_text import escaped
-from computer_linker.providers.views.changes import ViewChange
+from computer_linker.providers.views.changes import Action, ViewChange
 from computer_linker.providers.views.hosts import hosts_of
 from computer_linker.providers.views.keeping import never_kept
 from computer_linker.providers.views.merging import MergedText
@@ -17,7 +17,7 @@ from computer_linker.registry import Context
 
 Found = list[tuple[RootedPath, ViewChange]]
 _MAX_NAMED = 50
-_ACTIONS = ("added", "changed", "removed", "renamed")
+_ACTIONS: tuple[Action, ...] = ("added", "changed", "removed", "renamed")
 
 
 async def summarised(

@@ -51,12 +51,8 @@ class Batch:
     def prepare(self) -> None:
         """Stage every change. Nothing is changed yet; on failure nothing is left behind."""
         try:
-            for run in _runs(self.changes):
-                if len(run) > 1:
-                    self._at(run[0], partial(self._exchange, run))
-                    continue
-                (change,) = run
-                self._at(change, partial(self._stage, change))
+            for change, run in _runs(self.changes):
+                self._at(change, partial(self._exchange, run) if len(run) > 1 else partial(self._stage, change))
                 if isinstance(change, Move | Remove):
                     self.area.vacated.add((change.path.root, change.path.parts))
             if len(self.changes) > 1:
@@ -156,7 +152,7 @@ class Batch:
         self.staged.clear()
         self.causes.clear()
 
-    def _exchange(self, run: "list[Restore]") -> None:
+    def _exchange(self, run: list[Restore]) -> None:
         """Stage restores of one folder together, as far as that can be."""
         exchange = StagedExchange.of(self.area, run[0].path.parent)
         if exchange is not None:
@@ -254,20 +250,20 @@ class Batch:
             raise _named(error, change) from error
 
 
-def _runs(changes: Sequence[Change]) -> "Iterator[list[Change] | list[Restore]]":
-    """The changes in their order: restores of names in one folder together, the others one by one."""
+def _runs(changes: Sequence[Change]) -> Iterator[tuple[Change, list[Restore]]]:
+    """The changes in their order; those that restore names in one folder together, by the first of them."""
     run: list[Restore] = []
     for change in changes:
         is_next = isinstance(change, Restore) and (not run or _folder(change) == _folder(run[0]))
         if run and not is_next:
-            yield run
+            yield run[0], run
             run = []
         if isinstance(change, Restore):
             run.append(change)
         else:
-            yield [change]
+            yield change, []
     if run:
-        yield run
+        yield run[0], run
 
 
 def _folder(change: Restore) -> tuple[str, tuple[str, ...]]:
