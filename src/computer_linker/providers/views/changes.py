@@ -216,12 +216,12 @@ def entry_of(folder: int, name: str) -> Entry | None:
 
 
 def entry_below(folder: int, parts: Parts) -> Entry | None:
-    """The entry of a name below an open folder, or of that; None when there is none, or no folder above it."""
+    """The entry of a name below an open folder, or of that; None when there is none, or no folder above it that is readable."""
     if not parts:
         return as_entry(os.fstat(folder))
     try:
         above = open_parent(folder, parts)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     try:
         return entry_of(above, parts[-1])
@@ -230,8 +230,11 @@ def entry_below(folder: int, parts: Parts) -> Entry | None:
 
 
 def folders_in(folder: int, parts: Parts) -> list[str]:
-    """The names of the folders in one below an open folder."""
-    opened = open_parent(folder, (*parts, ""))
+    """The names of the folders in one below an open folder; none of one that this user may not read."""
+    try:
+        opened = open_parent(folder, (*parts, ""))
+    except PermissionError:
+        return []
     try:
         with os.scandir(opened) as found:
             return [each.name for each in found if each.is_dir(follow_symlinks=False)]
