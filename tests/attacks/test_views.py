@@ -10,7 +10,7 @@ import pytest
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.errors import Conflict
 from computer_linker.providers.views.changes import Comparison
-from computer_linker.providers.views.keeping import copy_entry
+from computer_linker.providers.views.keeping import Copied
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -142,7 +142,7 @@ def test_what_changes_after_it_was_chosen_is_not_kept(tmp_path: Path) -> None:
         (tmp_path / "upper/f").write_text("other")
         os.utime(tmp_path / "upper/f", ns=(change.after.modified_ns, change.after.modified_ns))
         with pytest.raises(Conflict):
-            copy_entry(held[0], "f", held[2], "copy", ("f",), {("f",): change.after})
+            Copied({("f",): change.after}, held[2]).copy(held[0], ("f",), "copy")
     finally:
         for each in held:
             os.close(each)

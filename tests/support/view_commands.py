@@ -1,4 +1,4 @@
-"""Two hundred real commands, and the project they run in."""
+"""More than two hundred real commands, and the project they run in."""
 
 import io
 import json
@@ -69,6 +69,26 @@ def _texts() -> list[str]:
     ]  # fmt: skip
 
 
+def _metadata() -> list[str]:
+    """Hard links, times and attributes of files, folders and links, holes."""
+    python = 'python3 -c "import os; {}"'
+    return [
+        "ln notes.txt hard", "ln src/a.c one; ln one two; echo x >> two", "echo x > a; ln a b; ln b src/c; rm a", "cp -al deep farm",
+        "mkdir new && echo x > new/a && ln new/a new/b && ln new/a outside-of-new", "ln notes.txt hard && rm notes.txt",
+        "cp -al src s2 && sed -i s/one/1/ s2/a.c", "mkdir h && for n in $(seq 1 40); do echo $n > h/$n; ln h/$n h/l$n; done",
+        "mkdir q; echo x > q/a; ln q/a q/b; tar -cf q.tar q; rm -r q; tar xf q.tar; rm q.tar", "stat -c %a . src notes.txt > modes",
+        "touch -d @1500000000 src", "touch -d @1500000000 deep/a deep", "chmod 700 pkg; touch -d @1400000000 pkg", "touch -d @2000000000 src",
+        "touch -h -d @1300000000 links/old", "touch -r notes.txt src/a.c; touch -d @1250000000.123456789 data.bin",
+        "mkdir -p t/u && echo x > t/u/f && touch -d @1100000000 t/u/f t/u t", "cp -a deep deep2 && touch -r deep deep2",
+        "echo x > src/new; touch -d @1500000000 src", "rm src/a.c; touch -d @1500000000 src; chmod 711 src",
+        python.format("os.setxattr('src', 'user.folder', b'1')"), python.format("os.mkdir('n'); os.setxattr('n', 'user.folder', b'2')"),
+        python.format("os.setxattr('pkg', 'user.a', b''); os.setxattr('pkg/mod.py', 'user.b', bytes(range(200)))"),
+        "truncate -s 64M holes", "truncate -s 8M h; printf x | dd of=h bs=1 seek=5000000 conv=notrunc 2>/dev/null; cp --sparse=always h h2",
+        "chmod 2755 src 2>/dev/null; chmod 755 src", "chmod 000 data.bin; chmod 644 data.bin",
+        "mv src/a.c a.c; mv a.c src/a.c", "mv notes.txt x; mv src/a.c notes.txt; mv x src/a.c", "mv deep/a/one deep/one; mv deep d2; mv d2 deep",
+    ]  # fmt: skip
+
+
 def _archives() -> list[str]:
     return [
         f"{_TAR} -cf all.tar src pkg notes.txt", f"{_TAR} -czf all.tgz deep && mkdir out && tar xzf all.tgz -C out",
@@ -111,7 +131,7 @@ def _git() -> list[str]:
     return [f"{_DATES}; {line.replace('$G', _GIT)}" for line in lines]
 
 
-COMMANDS = [*_files(), *_folders(), *_links(), *_texts(), *_archives(), *_builds(), *_git()]
+COMMANDS = [*_files(), *_folders(), *_links(), *_texts(), *_metadata(), *_archives(), *_builds(), *_git()]
 SHORT = COMMANDS[2::9]
 """Every ninth, of every kind."""
 

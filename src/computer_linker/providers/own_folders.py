@@ -110,7 +110,7 @@ def remove_folder(place: Path) -> None:
     _make_usable(place)
     top = os.open(place, _FOLDER)
     try:
-        # A name that the program could not have taken before.
+        # A name that the program could not have taken before, nor an earlier attempt that a crash ended.
         names = map(f".{secrets.token_hex(8)}-{{}}".format, itertools.count())
         todo = _emptied(top, top, names)
         while todo:
@@ -174,4 +174,4 @@ def _try_to_remove(place: Path) -> None:
     try:
         remove_folder(place)
     except OSError as error:
-        log.warning("the temporary folder of a command could not be removed: %s", error)
+        log.warning("a folder in which a program wrote could not be removed: %s", error)

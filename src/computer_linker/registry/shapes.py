@@ -118,6 +118,32 @@ def _commits(commits: Any) -> str:
     return "\n".join(f"{one['hash'][:10]} {one['date'][:16]} {one['author']}: {one['subject']}" for one in commits)
 
 
+def _view_changes(changes: Any) -> str:
+    return "\n".join(_view_change(change) for change in changes)
+
+
+def _view_change(change: dict[str, Any]) -> str:
+    """One line: what happens to which name, and the facts that become others."""
+    facts = [] if change["kind"] == "file" else [change["kind"]]
+    if change.get("renamedFrom"):
+        facts.append(f"from {change['renamedFrom']}")
+    if change.get("modeBefore"):
+        facts.append(f"mode {change['modeBefore']} -> {change['mode']}")
+    if change["additions"] or change["deletions"]:
+        facts.append(f"+{change['additions']} -{change['deletions']}")
+    elif change["kind"] == "file" and change.get("sizeBefore") not in (None, change["size"]):
+        facts.append(f"{change['sizeBefore']} -> {change['size']} bytes")
+    elif change["kind"] == "file":
+        facts.append(f"{change['size']} bytes")
+    if change.get("linkTarget"):
+        facts.append(f"-> {change['linkTarget']}")
+    if change.get("attributes"):
+        facts.append(f"attributes {', '.join(change['attributes'])}")
+    if change.get("otherNames"):
+        facts.append(f"{change['otherNames']} other names keep the old content")
+    return f"{change['action']} {change['path']}" + (f" ({', '.join(facts)})" if facts else "")
+
+
 def _commit(commit: Any) -> str:
     body = f"\n{commit['body'].rstrip()}" if commit.get("body") else ""
     return f"{commit['hash']} {commit['date'][:16]} {commit['author']}: {commit['subject']}{body}"
@@ -206,6 +232,7 @@ MATCHES = Text({"matches": _matches}, quiet=frozenset({"truncated"}), empty="no 
 SYMBOLS = Text({"symbols": rows("{path}:{line}: {kind} {signature}")}, empty="no symbols")
 STATUS = Text({"entries": _changes, "diff": verbatim}, head=_status_head, quiet=frozenset({"counts"}))
 DIFF = Text({"diff": verbatim}, quiet=frozenset({"files"}), empty="no differences")
+VIEW = Text({"changes": _view_changes, "diff": verbatim}, empty="no changes")
 COMMITS = Text({"commits": _commits}, empty="no commits")
 COMMIT = Text({"commit": _commit, "diff": verbatim}, quiet=frozenset({"files"}))
 PATCHED = Text({"files": rows("{action} {path} +{additions} -{deletions}")})

@@ -16,6 +16,7 @@ if sys.platform == "darwin":
         link_descriptor,
         peer_ids,
         process_name,
+        remove_attribute,
         set_attribute,
         started_at,
         sync,
@@ -32,6 +33,7 @@ else:
         link_descriptor,
         peer_ids,
         process_name,
+        remove_attribute,
         set_attribute,
         started_at,
         sync,
@@ -41,7 +43,7 @@ else:
 
 __all__ = [
     "attributes", "comes_from_below", "copy_range", "descriptor_path", "is_running", "link_descriptor", "peer_ids",
-    "process_name", "set_attribute", "started_at", "sync", "sync_data", "user_name", "wait_unreaped",
+    "process_name", "remove_attribute", "set_attribute", "started_at", "sync", "sync_data", "user_name", "wait_unreaped",
 ]  # fmt: skip
 
 

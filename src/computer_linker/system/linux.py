@@ -32,16 +32,18 @@ def descriptor_path(fd: int) -> str:
     return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # every command waits for this
 
 
-def attributes(fd: int, *, with_access_list: bool = False) -> dict[str, bytes]:
-    """The extended attributes of a file that programs set; empty where the file system has none."""
+def attributes(fd: int, *, with_access_list: bool = False, without: str = "\0") -> dict[str, bytes]:
+    """The extended attributes of a file that programs set, `without` those that begin so; empty where it can have none."""
     try:
         names = os.listxattr(fd)
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
         return {}
+    if not names:
+        return {}
     kept = (name for name in names if name.startswith("user.") or (with_access_list and name == _ACCESS_LIST))
-    return {name: os.getxattr(fd, name) for name in kept}
+    return {name: os.getxattr(fd, name) for name in kept if not name.startswith(without)}
 
 
 def set_attribute(fd: int, name: str, value: bytes) -> None:
@@ -51,6 +53,9 @@ def set_attribute(fd: int, name: str, value: bytes) -> None:
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
+
+
+remove_attribute = os.removexattr
 
 
 def copy_range(source: int, target: int, at: int, count: int) -> int:

@@ -83,10 +83,10 @@ def sync(fd: int) -> None:
 sync_data = sync
 
 
-def attributes(fd: int, *, with_access_list: bool = False) -> dict[str, bytes]:
+def attributes(fd: int, *, with_access_list: bool = False, without: str = "\0") -> dict[str, bytes]:
     """The extended attributes of a file; empty where the file system has none. Access lists are not among them on macOS."""
     names = _filled(lambda buffer, size: int(_library().flistxattr(fd, buffer, size, 0))).split(b"\0")
-    return {os.fsdecode(name): _attribute(fd, name) for name in names if name}
+    return {os.fsdecode(name): _attribute(fd, name) for name in names if name and not name.startswith(without.encode())}
 
 
 def _attribute(fd: int, name: bytes) -> bytes:
@@ -96,6 +96,11 @@ def _attribute(fd: int, name: bytes) -> bytes:
 def set_attribute(fd: int, name: str, value: bytes) -> None:
     """Set an extended attribute. A file system without attributes keeps none."""
     _library().fsetxattr(fd, os.fsencode(name), value, len(value), 0, 0)
+
+
+def remove_attribute(fd: int, name: str) -> None:
+    """Remove an extended attribute, if the file has it."""
+    _library().fremovexattr(fd, os.fsencode(name), 0)
 
 
 def copy_range(source: int, target: int, at: int, count: int) -> int:

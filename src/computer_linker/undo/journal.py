@@ -125,6 +125,8 @@ class UndoJournal:
         self.kept = KeptFiles.open(folder / "kept")
         self._path = folder / _FILE
         self._records: OrderedDict[str, Record] = OrderedDict()
+        self._names: Counter[str] = Counter()
+        """How many records refer to each stored file."""
         self._bytes = 0
         self._lines = 0
         self._pending = b""
@@ -220,9 +222,11 @@ class UndoJournal:
         if record is None:
             return
         self._bytes -= record.size
+        self._uncount(record)
         self._write_later(b'{"void":"' + operation_id.encode() + b'"}\n')
         if not keeps_files:
-            self.kept.drop(record.kept)
+            # An undo stores files under the names of those that it put back.
+            self.kept.drop(name for name in record.kept if name not in self._names)
 
     def refit(self, operation_id: str) -> None:
         """Let older changes fit the files that this undo put back.
@@ -230,20 +234,18 @@ class UndoJournal:
         A file that was stored as a copy (on another file system than the folder) comes back with another inode; with the same
         size and time it is the state that the change before it left.
         """
+        older: dict[tuple[str, tuple[str, ...]], tuple[Record, Inverse]] = {}
+        for record in reversed(self._records.values()):
+            for step in record.steps if record.operation_id != operation_id else ():
+                if "after" in step:
+                    older.setdefault((step["root"], tuple(step["path"])), (record, step))
         for step in self.steps_of(operation_id):
-            if (after := step.get("after")) is None:
+            after, found = step.get("after"), older.get((step["root"], tuple(step["path"])))
+            if after is None or found is None or found[1]["after"] == after or found[1]["after"][2:] != after[2:]:
                 continue
-            older = self._older_step(operation_id, step["root"], step["path"])
-            if older is None or older[1]["after"] == after or older[1]["after"][2:] != after[2:]:
-                continue
-            line = {"fits": older[0].operation_id, "root": step["root"], "path": step["path"], "after": after}
+            line = {"fits": found[0].operation_id, "root": step["root"], "path": step["path"], "after": after}
             apply_line(self._records, line)
             self._write_later(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-
-    def _older_step(self, operation_id: str, root: str, path: list[str]) -> tuple[Record, Inverse] | None:
-        """The newest step of another operation that expects a state of this path."""
-        others = (record for record in reversed(self._records.values()) if record.operation_id != operation_id)
-        return next(((record, step) for record in others if (step := _step_of(record, root, path)) is not None), None)
 
     def _write(self, line: bytes) -> None:
         """Write a whole line or none, so that a full disk never joins two of them."""
@@ -270,7 +272,16 @@ class UndoJournal:
     def _put(self, record: Record) -> None:
         old = self._records.pop(record.operation_id, None)
         self._bytes += record.size - (old.size if old else 0)
+        self._names.update(record.kept)
+        if old is not None:
+            self._uncount(old)
         self._records[record.operation_id] = record
+
+    def _uncount(self, record: Record) -> None:
+        for name in record.kept:
+            self._names[name] -= 1
+            if not self._names[name]:
+                del self._names[name]
 
     def _evict(self) -> None:
         """Evict the oldest of the principal with the most, so that none evicts another's."""
@@ -294,7 +305,8 @@ class UndoJournal:
             self._lines += 1
             apply_line(self._records, value)
         self._bytes = sum(record.size for record in self._records.values())
-        self.kept.drop_others({name for record in self._records.values() for name in record.kept})
+        self._names.update(name for record in self._records.values() for name in record.kept)
+        self.kept.drop_others(set(self._names))
 
     def _opened(self) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -362,8 +374,6 @@ def lines_of(path: Path) -> Iterable[dict[str, Any]]:
 
 # Reads the undo journal without opening it for writing: for a look at what a change replaced.
 
-_KEPT = "kept"
-
 
 def read_record(folder: Path, operation_id: str) -> Record | None:
     """The changes of one operation; None when they are not kept, or were taken back."""
@@ -376,16 +386,3 @@ def records(folder: Path) -> dict[str, Record]:
     for value in lines_of(folder / _FILE):
         apply_line(found, value)
     return {key: record for key, record in found.items() if record.state == "done" and record.steps}
-
-
-def kept_content(folder: Path, name: str, limit: int) -> bytes | None:
-    """What a change replaced, up to `limit` bytes; None for a folder, a link, and what is no longer there."""
-    try:
-        handle = os.open(folder / _KEPT / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(handle, "rb") as file:
-        try:
-            return file.read(limit)
-        except IsADirectoryError:
-            return None

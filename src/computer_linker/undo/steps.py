@@ -1,5 +1,6 @@
 """Converts the journal's steps to changes, and recovers a batch that a crash interrupted."""
 
+from base64 import b64decode
 from collections.abc import Callable
 
 from computer_linker.computer.facets.files import (
@@ -38,7 +39,9 @@ def _change(step: Inverse, rooting: Rooting) -> Change:
         case "rmdir":
             return Remove(path, only_if_empty=True)
         case "mkdir":
-            return MakeFolder(path, parents=True, mode=step.get("mode"))
+            stored = step.get("attributes", {}).items()
+            attributes = tuple((name, None if value is None else b64decode(value)) for name, value in stored)
+            return MakeFolder(path, True, step.get("mode"), step.get("modified"), attributes)
         case "move":
             return Move(path, rooting(step["toRoot"], step["to"]), create_parents=True, expect=after)
 

@@ -38,3 +38,16 @@ class KeptFiles:
 
     def close(self) -> None:
         os.close(self.folder)
+
+
+def kept_content(folder: Path, name: str, limit: int) -> bytes | None:
+    """What a change replaced, up to `limit` bytes; None for a folder, a link, and what is no longer there."""
+    try:
+        handle = os.open(folder / "kept" / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        try:
+            return file.read(limit)
+        except IsADirectoryError:
+            return None

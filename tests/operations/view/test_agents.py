@@ -1,12 +1,16 @@
 """Agents on a view: a real Codex on a scripted model works in its folder as always, and the folder stays as it is."""
 
+import shutil
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.agents import until_over
 from support.agents_road import agent_road, command
 from support.models.responses import patching
+from support.outcomes import digest, outcome
 from support.repositories import repository
 
 pytestmark = pytest.mark.anyio
@@ -88,3 +92,26 @@ async def test_several_agents_work_side_by_side_and_are_kept_one_after_another(t
         assert kept["merged"] == ["a.txt"] and (root / "two").exists()
     found = (root / "a.txt").read_text().split()
     assert (found[2], found[17], len(found)) == ("two", "seventeen", 20)
+
+
+async def test_a_turn_is_dropped_without_a_trace_and_kept_as_a_bare_turn(tmp_path: Path) -> None:
+    root, since = repository(tmp_path / "root"), time.time_ns() - 3_600_000_000_000
+    shutil.copytree(root, tmp_path / "template", symlinks=True)
+    before = digest(root)
+    after: list[dict[str, Any]] = []
+    for view in (True, True, False):
+        async with agent_road(tmp_path, "codex", *EDITS) as (road, _):
+            ran = await road.data("codex.run", ".", input={"prompt": "go"}, options={"view": view})
+            assert ran["finalMessage"] == "all done", ran
+            if view and not after:
+                assert digest(root) == before
+                await road.data("view.drop", ran["viewId"])
+                assert digest(root) == before
+                after.append(before)
+                continue
+            if view:
+                await road.data("view.keep", ran["viewId"])
+        after.append(outcome(root, since))
+        shutil.rmtree(root)
+        shutil.copytree(tmp_path / "template", root, symlinks=True)
+    assert after[1] == after[2]

@@ -87,6 +87,17 @@ async def test_what_a_crash_left_is_removed(road: Road) -> None:
     assert not left.exists() and len(list((road.home / "views").iterdir())) == 1
 
 
+async def test_what_a_crash_left_of_a_removal_is_removed(road: Road) -> None:
+    for place in (
+        road.home / "views" / "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        road.home / "views-kept" / "01ARZ3NDEKTSV4RRFFQ69G5FAW",
+    ):
+        for name in (".removed-1/full", "0/upper/full"):
+            (place / name).mkdir(parents=True)
+    assert (await road.data("view.list"))["views"] == []
+    assert not list((road.home / "views").iterdir()) and not list((road.home / "views-kept").iterdir())
+
+
 async def test_texts_that_both_changed_are_merged_when_asked_and_others_are_named(road: Road) -> None:
     ran = await run(road, "sed -i s/^3$/three/ a.txt; printf x >> b.bin; echo n > new")
     view_id = ran["data"]["view"]["viewId"]

@@ -1,6 +1,5 @@
 """Real commands on a view: dropped, the folder is as before to the last bit; kept, it is as if the command had run in it."""
 
-import os
 import shutil
 import subprocess
 import time
@@ -10,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from support.outcomes import digest, outcome
 from support.road import Road, folder_scope
 from support.view_commands import COMMANDS, SHORT, fill
 
 pytestmark = pytest.mark.anyio
-RANDOM = (".git/index", "/wt/index")
-"""An index has the inodes and times of files in it."""
 
 
 @pytest.fixture(scope="module")
@@ -38,36 +36,6 @@ def begin(root: Path) -> None:
     for path in root.iterdir():
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     subprocess.run(["cp", "-a", f"{root.parent}/template/.", root], check=True)
-
-
-def digest(root: Path) -> dict[str, Any]:
-    """Everything of every name: kind, mode, owner, links, times, attributes, content; the root's own too."""
-    found = {}
-    for path in (root, *sorted(root.rglob("*"))):
-        about = path.lstat()
-        content: Any = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
-        marks = {} if path.is_symlink() else {name: os.getxattr(path, name) for name in os.listxattr(path)}
-        facts = (
-            about.st_mode,
-            about.st_uid,
-            about.st_gid,
-            about.st_nlink,
-            about.st_mtime_ns,
-            about.st_ctime_ns,
-            about.st_ino,
-        )
-        found[str(path.relative_to(root))] = (facts, marks, content)
-    return found
-
-
-def outcome(root: Path, since_ns: int) -> dict[str, Any]:
-    """What a bare run and a kept one have in common: all but inodes, the moment of new times, and times of folders."""
-    found = {}
-    for name, (facts, marks, content) in digest(root).items():
-        mode, modified = facts[0], facts[4]
-        when = None if name == "." or os.path.isdir(root / name) or modified >= since_ns else modified
-        found[name] = (mode, when, marks, None if name.endswith(RANDOM) else content)
-    return found
 
 
 async def run(road: Road, command: str, *, view: bool) -> dict[str, Any]:

@@ -135,11 +135,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class MakeFolder:
-    """Create a folder; one that exists stays, with `mode` where that is given."""
+    """Create a folder; one that exists stays, with the mode, time and attributes that are given."""
 
     path: RootedPath
     parents: bool = False
     mode: int | None = None
+    modified_ns: int | None = None
+    attributes: tuple[tuple[str, bytes | None], ...] = ()
+    """Extended attributes of the user's to set, or with None to remove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,9 @@ class Inverse(TypedDict, total=False):
     """The mark after the change; a different state now means that it was changed since."""
     bytes: int
     mode: int
+    modified: int
+    attributes: dict[str, str | None]
+    """Extended attributes of a folder, in base64; None for one that it had not."""
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from computer_linker.approvals.request import Preview
 from computer_linker.operations.view.evidence import EvidenceOption, keep_evidence, refuse_without_right
+from computer_linker.operations.view.summary import summarised
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.views.reading import ViewReader
@@ -30,7 +31,8 @@ async def show_drop(ctx: Context, target: str, options: DropOptions = DropOption
     reader = ViewReader.of(ctx, view)
     found = await run_sync(reader.changes)
     head = escaped(f"throws away what this command changed: {view.command}")
-    return Preview((head, *await run_sync(reader.previewed, found, {})), {view.id: digest_of_parts(*map(repr, found))})
+    lines = await summarised(ctx, reader, found, found, {})
+    return Preview((head, *lines), {view.id: digest_of_parts(*map(repr, found))})
 
 
 @operation(
@@ -50,7 +52,8 @@ async def view_drop(ctx: Context, target: str, options: DropOptions = DropOption
     view = await run_sync(views.find, target, ctx.scope.id, ctx.principal)
     with views.busy(view):
         reader = ViewReader.of(ctx, view) if options.evidence else None
-        lines = [] if reader is None else await run_sync(lambda: reader.previewed(reader.changes(), {}))
+        found = [] if reader is None else await run_sync(reader.changes)
+        lines = [] if reader is None else await summarised(ctx, reader, found, found, {})
         await ctx.durable_intent()
         # First: when it cannot be stored, the view is still there.
         artifact = await keep_evidence(ctx, view, "dropped", lines) if options.evidence else None

@@ -16,10 +16,12 @@ from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, NotF
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.view.evidence import EvidenceOption, keep_evidence, refuse_without_right
 from computer_linker.operations.view.show import NeverKept
+from computer_linker.operations.view.summary import summarised
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
+from computer_linker.providers.own_folders import remove_later
 from computer_linker.providers.views.changes import ViewChange
-from computer_linker.providers.views.keeping import Keeping, discard, never_kept
+from computer_linker.providers.views.keeping import Keeping, discard, is_new_folder, never_kept
 from computer_linker.providers.views.merging import MergedText
 from computer_linker.providers.views.reading import ViewReader, path_of
 from computer_linker.providers.views.store import View, Views
@@ -76,7 +78,7 @@ async def show_keep(
     # A renamed file also goes from where it was.
     former = [path_of(path, change.source).shown for path, change in chosen if change.source is not None]
     paths = (*(path.shown for path, _ in chosen), *former)
-    lines = await run_sync(partial(reader.previewed, chosen, merges, is_asked=True))
+    lines = await summarised(ctx, reader, found, chosen, merges, is_asked=True)
     return Preview((head, *lines), holds, paths=paths, kinds=_kinds(chosen))
 
 
@@ -105,7 +107,7 @@ async def view_keep(
     with views.busy(view):
         kept = await _keep(ctx, view, input, options)
         if not kept.left:
-            await run_sync(views.drop, view)
+            remove_later(await run_sync(views.dissolve, view))
     return kept
 
 
@@ -117,19 +119,21 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
     merges = possible if options.merge else {}
     _refuse_conflicts(chosen, merges, possible)
     kept = ctx.use(UndoJournal).kept
-    lines = await run_sync(reader.previewed, chosen, merges) if options.evidence else []
+    lines = await summarised(ctx, reader, found, chosen, merges) if options.evidence else []
     with contextlib.ExitStack() as opened:
         roots = await run_sync(opened.enter_context, reader.opened())
-        keepings = [Keeping(each.root, each.upper, kept, merges) for each in roots]
+        keepings = [Keeping(each.root, each.upper, each.lower, kept, view.base_ns, merges) for each in roots]
         try:
-            changes = await run_sync(_planned, keepings, chosen)
+            changes = await run_sync(partial(_planned, keepings, chosen, is_part=left > 0))
             if changes:
                 await ctx.change(changes)
             else:
                 ctx.effect = "suspected_noop"
         finally:
-            # What was put in place was moved from here; the rest is of a batch that failed.
-            await run_sync(kept.drop, [name for keeping in keepings for name in keeping.names])
+            # Those that the journal refers to hold what was replaced; the rest is of a batch that failed.
+            stored = {step.get("kept") for step in ctx.use(UndoJournal).steps_of(ctx.operation_id)}
+            names = [name for keeping in keepings for name in keeping.names if name not in stored]
+            await run_sync(kept.drop, names)
         if left:
             await run_sync(reader.rebase, chosen)
         if left and view.kind == "overlay":
@@ -158,7 +162,7 @@ async def _evidence(ctx: Context, view: View, lines: list[str]) -> str | None:
 
 def _held(path: RootedPath, change: ViewChange) -> tuple[RootedPath, ViewChange]:
     """What a yes is held to: all of a change but what the undo journal's own links change."""
-    before = None if change.before is None else replace(change.before, changed_ns=0)
+    before = None if change.before is None else change.before._replace(changed_ns=0, links=1)
     return path, replace(change, before=before, is_conflict=False)
 
 
@@ -193,11 +197,11 @@ def _refuse_conflicts(
     )
 
 
-def _planned(keepings: list[Keeping], chosen: Found) -> list[Change]:
+def _planned(keepings: list[Keeping], chosen: Found, *, is_part: bool) -> list[Change]:
     return [
         change
         for keeping in keepings
-        for change in keeping.plan([each for path, each in chosen if path.root == keeping.root.root])
+        for change in keeping.plan([each for path, each in chosen if path.root == keeping.root.root], is_part=is_part)
     ]
 
 
@@ -215,17 +219,12 @@ def _chosen(found: Found, ctx: Context, input: KeepInput) -> tuple[Found, list[N
     for given, above in zip(input.paths, wanted, strict=True):
         if _place(above) not in taken:
             raise NotFound(f"The view changes nothing at {given}.", path=given)
-    needed = {_place(path) for path, change in possible if _is_new_folder(change)}
+    needed = {_place(path) for path, change in possible if is_new_folder(change)}
     needed -= {_place(path) for path, _ in chosen}
     for path, _ in chosen:
         if not needed.isdisjoint(_above(path)):
             raise InvalidRequest(f"{path.shown} lies in a new folder; choose the folder too.", path=path.shown)
     return chosen, refused, len(possible) - len(chosen)
-
-
-def _is_new_folder(change: ViewChange) -> bool:
-    is_there = change.before is not None and change.before.kind == "directory"
-    return change.after is not None and change.after.kind == "directory" and not is_there
 
 
 def _place(path: RootedPath) -> tuple[str, ...]:

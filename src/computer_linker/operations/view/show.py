@@ -9,12 +9,13 @@ from pydantic import Field
 from computer_linker.audit.store import AuditStore
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.times import shown_ns
+from computer_linker.operations.view.summary import links_out
 from computer_linker.providers.views.changes import Action, Kind, ViewChange
 from computer_linker.providers.views.hosts import hosts_of
 from computer_linker.providers.views.keeping import never_kept
-from computer_linker.providers.views.reading import Detail, TextDifference, ViewReader, path_of
+from computer_linker.providers.views.reading import Detail, TextDifference, ViewReader, is_hidden, path_of
 from computer_linker.providers.views.store import Views
-from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class ShowOptions(Model):
@@ -41,6 +42,12 @@ class ShownChange(Model):
         str, Field(description="The modification time it gets; the present one for what is removed.")
     ]
     renamed_from: str | None = None
+    modified_before: Annotated[str | None, Field(description="The present modification time, where it is another.")] = (
+        None
+    )
+    other_names: Annotated[
+        int, Field(description="Other names (hard links) of the present file; they keep its present content.")
+    ] = 0
     mode_before: Annotated[str | None, Field(description="The present mode, where it becomes another.")] = None
     size_before: Annotated[int | None, Field(description="The present size of a file that changes.")] = None
     link_target: Annotated[str | None, Field(description="Where a link leads that is added or changed.")] = None
@@ -50,6 +57,11 @@ class ShownChange(Model):
 class NeverKept(Model):
     path: str
     reason: str
+
+
+class LinkOut(Model):
+    path: str
+    target: str
 
 
 class ViewChanges(Model):
@@ -67,6 +79,10 @@ class ViewChanges(Model):
         list[str], Field(description="Texts that changed in the folder too; view.keep with `merge` puts both in place.")
     ]
     refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
+    outside: Annotated[list[LinkOut], Field(description="Links among the changes that lead out of the scope.")]
+    running: Annotated[
+        bool, Field(description="True while a program runs in it. What a command leaves running is ended with it.")
+    ]
     truncated: bool
 
 
@@ -74,6 +90,7 @@ class ViewChanges(Model):
     "view.show",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
+    text=shapes.VIEW,
     examples=[Example("What a view would change.", {"target": "01M7M8DX489Z9FBH6T8B0F3QGF"}, runs=False)],
 )
 async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOptions()) -> ViewChanges:
@@ -84,7 +101,7 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
     listed = found[: options.max_changes]
     closed = await run_sync(never_kept, found)
     is_read = options.max_diff_bytes > 0
-    readable = [(path, change) for path, change in listed if is_read and path not in closed]
+    readable = [(path, change) for path, change in listed if is_read and path not in closed and not is_hidden(path)]
     texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
     merges = await run_sync(reader.merges, [each for each in found if each[1].is_conflict])
     diff, is_cut = _joined(list(texts.values()), options.max_diff_bytes)
@@ -99,6 +116,11 @@ async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOption
         conflicts=[path.shown for path, change in found if change.is_conflict and path not in merges],
         merged=[path.shown for path in merges],
         refused=[NeverKept(path=path.shown, reason=why) for path, why in closed.items()],
+        outside=[
+            LinkOut(path=path, target=to)
+            for path, to in await run_sync(links_out, reader, [each for each in found if each[0] not in closed])
+        ],
+        running=ctx.use(Views).is_running(view.id),
         truncated=is_cut or len(found) > len(listed),
     )
 
@@ -125,11 +147,20 @@ def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None, de
         size=entry.size,
         modified_at=shown_ns(entry.modified_ns),
         renamed_from=former,
+        modified_before=_other_time(change),
+        other_names=before.links - 1 if before is not None and change.after is not None else 0,
         mode_before=f"{before.mode:04o}" if before is not None and before.mode != entry.mode else None,
         size_before=before.size if before is not None and before.kind == "file" and change.after is not None else None,
         link_target=detail.link_target,
         attributes=list(detail.attributes),
     )
+
+
+def _other_time(change: ViewChange) -> str | None:
+    before, after = change.before, change.after
+    if before is None or after is None or before.modified_ns == after.modified_ns:
+        return None
+    return shown_ns(before.modified_ns)
 
 
 def _joined(texts: Sequence[TextDifference], most: int) -> tuple[str, bool]:

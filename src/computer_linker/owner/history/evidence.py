@@ -18,7 +18,8 @@ from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.providers.agents.sessions import Sessions
 from computer_linker.providers.processes.records import Records
 from computer_linker.registry.context import Context
-from computer_linker.undo.journal import kept_content, read_record
+from computer_linker.undo.journal import read_record
+from computer_linker.undo.store import kept_content
 
 _UNRULED = PathRules(allow_sensitive=True, allow_protected=True)
 _MAX_STEPS = 100

@@ -226,7 +226,7 @@ def _copy_new(folder: int, above: Parts, missing: dict[Parts, str], image: Image
                 if image.entries[parts].kind == "symlink":
                     copy_link(source, parts[-1], store, draft)
                 else:
-                    copy_file(source, parts[-1], store, draft, found)
+                    copy_file(source, parts[-1], store, draft, found.st_size)
                 os.rename(draft, name, src_dir_fd=store, dst_dir_fd=store)
             except FileNotFoundError:
                 # Changed since the scan by another program: it is left out, and then cannot be taken back.

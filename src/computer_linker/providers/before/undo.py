@@ -85,7 +85,7 @@ class CommandChanges:
         if before.kind == "symlink":
             copy_link(store, copy, folder, name)
             return 0
-        copy_file(store, copy, folder, name, os.stat(copy, dir_fd=store, follow_symlinks=False))
+        copy_file(store, copy, folder, name, os.stat(copy, dir_fd=store, follow_symlinks=False).st_size)
         return before.size
 
     def _put_folder(self, parts: Parts, store: int, folder: int, name: str) -> int:

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from computer_linker.errors import LimitExceeded
 from computer_linker.system import attributes
@@ -23,8 +23,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One name as it is, in the real folder or in the view."""
 
     kind: Kind
@@ -36,6 +35,8 @@ class Entry:
     inode: int
     owner: tuple[int, int] = (0, 0)
     """User and group."""
+    links: int = 1
+    """How many names a file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Comparison:
         before, after = None if lower is None else entry_of(lower, name), as_entry(found)
         if after.kind == "directory" and before is not None and before.kind == "directory":
             is_closed = self._is_closed(parts, before, after)
-            if after.mode != before.mode or is_closed:
+            if is_closed or self._is_folder_changed(upper, lower, name, before, after):
                 self._add(parts, "changed", before, after)
             if not is_closed:
                 self._both(upper, lower, name, parts, is_anew=is_anew)
@@ -110,6 +111,17 @@ class Comparison:
             self._add(parts, "added" if before is None else "changed", before, after, lower)
         elif self._is_closed(parts, before, after) or self._differs(upper, lower, name, before, after):
             self._add(parts, "changed", before, after)
+
+    def _is_folder_changed(self, upper: int, lower: int | None, name: str, before: Entry, after: Entry) -> bool:
+        """A folder's mode, attributes, or a time that a program set: others change with the names in it."""
+        if after.mode != before.mode or self.is_set_time(before, after):
+            return True
+        return after.changed_ns > self.base_ns and attributes_of(upper, name) != attributes_of(lower, name)
+
+    def is_set_time(self, before: Entry, after: Entry) -> bool:
+        """True when a folder has a modification time that does not come from a change of the names in it."""
+        is_other = after.modified_ns != before.modified_ns
+        return is_other and (after.modified_ns < self.base_ns or after.modified_ns > after.changed_ns)
 
     def _is_closed(self, parts: Parts, before: Entry | None, after: Entry | None) -> bool:
         """True for what this user may not read, in the folder or in the view."""
@@ -129,6 +141,9 @@ class Comparison:
         """A program that opened a file for writing and wrote nothing left a copy, which is no change."""
         facts = (before.kind, before.mode, before.size, before.modified_ns, before.owner)
         if facts != (after.kind, after.mode, after.size, after.modified_ns, after.owner):
+            return True
+        if after.links not in (1, before.links):
+            # It has another name in the view, which is a change of both.
             return True
         if after.kind == "symlink":
             return os.readlink(name, dir_fd=upper) != os.readlink(name, dir_fd=lower)
@@ -200,6 +215,33 @@ def entry_of(folder: int, name: str) -> Entry | None:
         return None
 
 
+def entry_below(folder: int, parts: Parts) -> Entry | None:
+    """The entry of a name below an open folder, or of that; None when there is none, or no folder above it that is readable."""
+    if not parts:
+        return as_entry(os.fstat(folder))
+    try:
+        above = open_parent(folder, parts)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    try:
+        return entry_of(above, parts[-1])
+    finally:
+        os.close(above)
+
+
+def folders_in(folder: int, parts: Parts) -> list[str]:
+    """The names of the folders in one below an open folder; none of one that this user may not read."""
+    try:
+        opened = open_parent(folder, (*parts, ""))
+    except PermissionError:
+        return []
+    try:
+        with os.scandir(opened) as found:
+            return [each.name for each in found if each.is_dir(follow_symlinks=False)]
+    finally:
+        os.close(opened)
+
+
 def below(folder: int, name: str) -> Iterator[tuple[Parts, Entry]]:
     """Everything inside a folder, by its path in it; parents first. Raises LimitExceeded where that is too deep."""
     try:
@@ -227,10 +269,15 @@ def _inside(opened: int, above: Parts) -> Iterator[tuple[Parts, Entry]]:
                 os.close(inner)
 
 
+_NEEDED = {"file": 0o400, "directory": 0o500}
+
+
 def _is_unreadable(folder: int, parts: Parts, entry: Entry | None) -> bool:
     """True for a file or folder that this user may not read; tried only where its mode closes it to its owner."""
-    needed = {"file": 0o400, "directory": 0o500}.get(entry.kind, 0) if entry is not None else 0
-    if entry is None or entry.mode & needed == needed:
+    if entry is None or entry.mode & 0o500 == 0o500:
+        return False
+    needed = _NEEDED.get(entry.kind, 0)
+    if entry.mode & needed == needed:
         return False
     try:
         opened = open_file(folder, parts)
@@ -265,10 +312,18 @@ def attributes_of(folder: int | None, name: str) -> dict[str, bytes]:
     """The user's extended attributes of a file, without those of overlayfs."""
     opened = os.open(name, _FILE, dir_fd=folder)
     try:
-        found = attributes(opened)
-        return {name: value for name, value in found.items() if not name.startswith(OVERLAY_ATTRIBUTES)}
+        return attributes(opened, without=OVERLAY_ATTRIBUTES)
     finally:
         os.close(opened)
+
+
+def attributes_below(folder: int, parts: Parts) -> dict[str, bytes]:
+    """The same of a name below an open folder."""
+    above = open_parent(folder, parts)
+    try:
+        return attributes_of(above, parts[-1])
+    finally:
+        os.close(above)
 
 
 def digest_below(folder: int, parts: Parts) -> str:
@@ -312,13 +367,24 @@ _KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat
 
 
 def as_entry(found: os.stat_result) -> Entry:
-    return Entry(
-        _KINDS.get(stat.S_IFMT(found.st_mode), "other"),
-        found.st_size,
-        stat.S_IMODE(found.st_mode),
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        found.st_dev,
-        found.st_ino,
-        (found.st_uid, found.st_gid),
+    mode = found.st_mode
+    kind = _KINDS.get(mode & 0o170000, "other")
+    links = 1 if kind == "directory" else found.st_nlink
+    return tuple.__new__(
+        Entry,
+        (
+            kind, found.st_size, mode & 0o7777, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino,
+            (found.st_uid, found.st_gid), links,
+        ),
+    )  # fmt: skip
+
+
+def is_same_state(found: os.stat_result, entry: Entry) -> bool:
+    """True while a name is what it was: the kernel sets the change time with every change."""
+    return (found.st_ino, found.st_ctime_ns, found.st_size, found.st_mtime_ns, found.st_dev) == (
+        entry.inode,
+        entry.changed_ns,
+        entry.size,
+        entry.modified_ns,
+        entry.device,
     )

@@ -64,7 +64,7 @@ class FolderCopy:
         if stat.S_ISLNK(found.st_mode):
             copy_link(source, name, target, name)
         elif stat.S_ISREG(found.st_mode):
-            copy_file(source, name, target, name, found)
+            copy_file(source, name, target, name, found.st_size)
         elif stat.S_ISDIR(found.st_mode) and found.st_dev == os.fstat(source).st_dev:
             self._folder(source, name, target, below)
 

@@ -9,6 +9,9 @@ from computer_linker.system import attributes, copy_range, set_attribute
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK = 1 << 20
+_SMALL = 1 << 15
+"""Read and written at once: holes and references save nothing."""
+_EUID, _EGID = os.geteuid(), os.getegid()
 
 
 def copy_link(source: int, name: str, target: int, new_name: str) -> None:
@@ -18,15 +21,19 @@ def copy_link(source: int, name: str, target: int, new_name: str) -> None:
     os.utime(new_name, ns=(found.st_atime_ns, found.st_mtime_ns), dir_fd=target, follow_symlinks=False)
 
 
-def copy_file(source: int, name: str, target: int, new_name: str, found: os.stat_result) -> os.stat_result:
-    """Copy a regular file with mode, times and attributes. Returns its state after it was read."""
+def copy_file(source: int, name: str, target: int, new_name: str, size: int) -> os.stat_result:
+    """Copy a regular file of this size with mode, times and attributes. Returns its state after it was read."""
     opened = os.open(name, _FILE, dir_fd=source)
     try:
         made = os.open(new_name, NEW, 0o600, dir_fd=target)
         try:
-            _copy_bytes(opened, made, found.st_size)
+            if size > _SMALL:
+                _copy_bytes(opened, made, size)
+            elif size:
+                os.write(made, os.read(opened, size))
+            found = os.fstat(opened)
             copy_metadata(opened, made, found)
-            return os.fstat(opened)
+            return found
         finally:
             os.close(made)
     finally:
@@ -66,10 +73,9 @@ def _copy_range(source: int, target: int, at: int, end: int) -> int:
 
 def copy_metadata(source: int, target: int, found: os.stat_result) -> None:
     """Copy attributes, mode and times."""
-    for name, value in attributes(source).items():
-        if not name.startswith(OVERLAY_ATTRIBUTES):
-            set_attribute(target, name, value)
-    if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+    for name, value in attributes(source, without=OVERLAY_ATTRIBUTES).items():
+        set_attribute(target, name, value)
+    if _EUID == 0 and (found.st_uid, found.st_gid) != (_EUID, _EGID):
         # Only the superuser's programs can give a file to another user.
         os.fchown(target, found.st_uid, found.st_gid)
     # Without set-user-id bits: what runs with more rights than its caller needs the owner's own hand.

@@ -13,6 +13,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.errors import Conflict, LimitExceeded
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
+from computer_linker.model.times import shown_ns
 from computer_linker.policy.paths import is_hidden_by
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.views.changes import (
@@ -20,7 +21,7 @@ from computer_linker.providers.views.changes import (
     Entry,
     Parts,
     ViewChange,
-    attributes_of,
+    attributes_below,
     open_file,
     open_folder,
     open_parent,
@@ -202,8 +203,11 @@ class ViewReader:
                     if is_asked:
                         raise LimitExceeded(f"{left} cannot be shown at once. Keep fewer paths at a time.")
                     return [*shown, f"… {left}, which are not shown here"]
-                lines = _content_lines(path, change, *places[path.root], until, merges.get(path), is_full=is_full)
-                shown += [_headline(path, change, is_merged=path in merges), *lines]
+                upper, lower = places[path.root]
+                lines = _content_lines(path, change, upper, lower, until, merges.get(path), is_full=is_full)
+                headline = _headline(path, change, is_merged=path in merges, is_bare=not lines)
+                marks = _attribute_lines(change, upper, lower)
+                shown += [headline, *marks, *lines]
         return shown
 
 
@@ -213,31 +217,59 @@ def _detail(change: ViewChange, upper: int, lower: int) -> Detail:
         return Detail()
     if after.kind == "symlink":
         return Detail(_content(upper, change.parts, after).decode("utf-8", "backslashreplace"))
-    now = _attributes(upper, change.parts)
-    was = _attributes(lower, change.source or change.parts) if before is not None and before.kind == after.kind else {}
+    now = attributes_below(upper, change.parts)
+    was = (
+        attributes_below(lower, change.source or change.parts)
+        if before is not None and before.kind == after.kind
+        else {}
+    )
     return Detail(attributes=tuple(sorted(name for name in {*now, *was} if now.get(name) != was.get(name))))
 
 
-def _attributes(folder: int, parts: Parts) -> dict[str, bytes]:
-    above = open_parent(folder, parts)
-    try:
-        return attributes_of(above, parts[-1])
-    finally:
-        os.close(above)
+def leads_out(path: RootedPath, target: str) -> bool:
+    """True for a link that leads out of the scope's folder. Other links on its way are not followed."""
+    if target.startswith("/"):
+        return os.path.commonpath([path.root, os.path.normpath(target)]) != path.root
+    joined = os.path.normpath("/".join((*path.parts[:-1], target)))
+    return joined == ".." or joined.startswith(("../", "/"))
 
 
-def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool) -> str:
+def _attribute_lines(change: ViewChange, upper: int, lower: int) -> list[str]:
+    if change.is_unreadable or change.after is None or change.after.kind not in ("file", "directory"):
+        return []
+    found = _detail(change, upper, lower).attributes
+    return [escaped(f"  extended attributes: {', '.join(found)}")] if found else []
+
+
+def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool, is_bare: bool) -> str:
     former = "" if change.source is None else f" from {path_of(path, change.source).shown}"
     before, after = change.before, change.after
     is_new_mode = after is not None and (before is None or before.mode != after.mode or before.kind != after.kind)
     mode = f" ({after.kind}, mode {after.mode:04o})" if after is not None and is_new_mode else ""
     both = ", merged with what changed in the folder since" if is_merged else ""
-    return escaped(f"{change.action} {path.shown}{former}{mode}{both}")
+    is_set = before is not None and after is not None and before.modified_ns != after.modified_ns
+    time_set = f" (time {shown_ns(after.modified_ns)})" if is_bare and is_set and after is not None else ""
+    others = (
+        f"; other names of it (hard links) keep the old content: {before.links - 1}"
+        if _is_shared(change) and before
+        else ""
+    )
+    return escaped(f"{change.action} {path.shown}{former}{mode}{time_set}{both}{others}")
+
+
+def _is_shared(change: ViewChange) -> bool:
+    """True for a file that changes and has other names: a view does not know them, and they stay as they are."""
+    return change.before is not None and change.after is not None and change.before.links > 1
 
 
 def skips_of(root: RootedPath) -> Skips:
     """Tells the names of a root that no program may see."""
     return lambda parts: is_hidden_by((*root.parts, *parts), root.rules)
+
+
+def is_hidden(path: RootedPath) -> bool:
+    """True for a name whose content is not shown."""
+    return is_hidden_by(path.parts, path.rules)
 
 
 def path_of(path: RootedPath, parts: Parts) -> RootedPath:
@@ -260,6 +292,8 @@ def _content_lines(
         return []
     if change.is_unreadable:
         return ["  its mode does not let this user read it"]
+    if is_hidden(path):
+        return [f"  {after.size} bytes; a name that usually holds a secret, so its content is not shown"]
     old = (
         b"" if before is None or before.kind == "directory" else _content(lower, change.source or change.parts, before)
     )

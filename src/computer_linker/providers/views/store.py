@@ -84,6 +84,8 @@ class Views:
     """Held while views are created or removed, so that none is taken for the rest of a crash."""
     _filling: dict[str, View] = field(default_factory=dict)
     """The views whose folders are being copied, by id; they have no record yet."""
+    _is_swept: bool = False
+    """True when what a crash left of kept views was removed."""
     _probed: dict[tuple[int, ...], bool] = field(default_factory=dict)
     """Whether overlayfs can cover folders on these devices."""
 
@@ -141,9 +143,13 @@ class Views:
         view_id = new_ulid()
         place = self.folder / view_id
         place.mkdir(mode=0o700)
-        for index in range(len(new.roots)):
+        for index, root in enumerate(new.roots):
             for name in ("upper", "work", "base"):
                 (place / str(index) / name).mkdir(mode=0o700, parents=True)
+            # Programs see these as the folder's own. Nobody else enters the folder above them.
+            found, upper = Path(root).stat(), place / str(index) / "upper"
+            upper.chmod(found.st_mode & 0o1777 | 0o700)
+            os.utime(upper, ns=(found.st_atime_ns, found.st_mtime_ns))
         # By the file system's own clock, which also sets the times it is compared with.
         base_ns = place.stat().st_ctime_ns
         return View(
@@ -274,8 +280,25 @@ class Views:
                 remove_folder(place)
             return not place.exists()
 
+    def dissolve(self, view: View) -> Path:
+        """End a view that is `busy` and whose changes are in place. Returns what is to be removed of it, which takes a while."""
+        place, gone = self.folder / view.id, self._gone / view.id
+        with self._changing:
+            self._gone.mkdir(mode=0o700, exist_ok=True)
+            (place / _RECORD).unlink(missing_ok=True)
+            return place.rename(gone)
+
+    @property
+    def _gone(self) -> Path:
+        """Where kept views are removed."""
+        return self.folder.with_name(f"{self.folder.name}-kept")
+
     def _drop_old(self) -> None:
         """Remove views that are too old, and what a crash left of dropped ones."""
+        if not self._is_swept:
+            self._is_swept = True
+            for place in self._gone.iterdir() if self._gone.exists() else ():
+                remove_folder(place)
         if not self.folder.exists():
             return
         for place in list(self.folder.iterdir()):

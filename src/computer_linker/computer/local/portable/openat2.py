@@ -10,6 +10,7 @@ RESOLVE_NO_SYMLINKS = 0x04
 RESOLVE_BENEATH = 0x08
 
 RENAME_NOREPLACE = 1
+RENAME_EXCHANGE = 2
 
 _SYS_OPENAT2 = 437
 _SYS_RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347}
@@ -60,10 +61,15 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, *, close: bool =
             os.close(folder)
 
 
+@lru_cache(maxsize=1)
+def _renameat2() -> int | None:
+    return _SYS_RENAMEAT2.get(os.uname().machine) if hasattr(os, "O_PATH") else None
+
+
 def rename(source_folder: int, source: str, folder: int, name: str, *, flags: int) -> None:
-    """renameat2 with RENAME_NOREPLACE. Raises EINVAL or ENOSYS where it is not supported."""
-    number = _SYS_RENAMEAT2.get(os.uname().machine)
-    if number is None or not hasattr(os, "O_PATH"):
+    """renameat2 with RENAME_NOREPLACE or RENAME_EXCHANGE. Raises EINVAL or ENOSYS where it is not supported."""
+    number = _renameat2()
+    if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     done = _libc().syscall(number, source_folder, os.fsencode(source), folder, os.fsencode(name), flags)
     if done != 0:

@@ -19,7 +19,9 @@ from computer_linker.computer.facets.files import (
     Write,
 )
 from computer_linker.computer.local.faults import fault
-from computer_linker.computer.local.portable.files.move import StagedFolder, StagedMove, StagedTreeCopy
+from computer_linker.computer.local.portable.files.exchange import StagedExchange
+from computer_linker.computer.local.portable.files.folder import StagedFolder
+from computer_linker.computer.local.portable.files.move import StagedMove, StagedTreeCopy
 from computer_linker.computer.local.portable.files.open import FOLDER, OpenedParent, refuse_git_folder
 from computer_linker.computer.local.portable.files.remove import StagedRemove, StagedRestore
 from computer_linker.computer.local.portable.files.stage import Staged, StagingArea
@@ -41,15 +43,19 @@ class Batch:
         self.area = area
         self.changes = changes
         self.staged: list[Staged] = []
+        self.causes: list[Change] = []
+        """The change that each of these is for, of several the first."""
+        self._is_mixed = False
+        """True when the changes were staged in another order than they came."""
 
     def prepare(self) -> None:
         """Stage every change. Nothing is changed yet; on failure nothing is left behind."""
         try:
-            for change in self.changes:
-                self._at(change, partial(self._stage, change))
+            for change, run in _runs(self.changes):
+                self._at(change, partial(self._exchange, run) if len(run) > 1 else partial(self._stage, change))
                 if isinstance(change, Move | Remove):
                     self.area.vacated.add((change.path.root, change.path.parts))
-            if len(self.staged) > 1:
+            if len(self.changes) > 1:
                 self._refuse_repositories()
         except BaseException:
             self.close()
@@ -58,6 +64,7 @@ class Batch:
     def _refuse_repositories(self) -> None:
         """Refuse changes that only together make a folder a repository for git."""
         made: dict[RootedPath, set[str]] = {}
+        # A run of exchanged files has none of these names.
         for path in (staged.place.path for staged in self.staged):
             for at, name in enumerate(path.parts):
                 if name in GIT_NAMES and not path.rules.allow_protected:
@@ -76,7 +83,7 @@ class Batch:
     def settle(self) -> None:
         """Sync to disk where a change needs it. On failure nothing is left behind."""
         try:
-            for change, staged in zip(self.changes, self.staged, strict=True):
+            for change, staged in zip(self.causes, self.staged, strict=True):
                 self._at(change, staged.settle)
         except BaseException:
             self.close()
@@ -105,16 +112,20 @@ class Batch:
 
     @property
     def results(self) -> list[Changed]:
-        return [staged.result for staged in self.staged]
+        found = [result for staged in self.staged for result in staged.results]
+        if self._is_mixed:
+            places = {change.path: number for number, change in enumerate(self.changes)}
+            found.sort(key=lambda result: places[result.path])
+        return found
 
     def refresh(self) -> None:
         """Look again at what the changes replace. Nothing is changed yet."""
-        for change, staged in zip(self.changes, self.staged, strict=True):
+        for change, staged in zip(self.causes, self.staged, strict=True):
             self._at(change, staged.refresh)
 
     def commit(self) -> None:
         """Make the changes in order. When one fails, those before it are reverted and the error is raised."""
-        for number, (change, staged) in enumerate(zip(self.changes, self.staged, strict=True)):
+        for number, (change, staged) in enumerate(zip(self.causes, self.staged, strict=True)):
             try:
                 self._at(change, partial(self._commit, staged))
             except BaseException:
@@ -147,15 +158,25 @@ class Batch:
         for staged in self.staged:
             staged.close()
         self.staged.clear()
+        self.causes.clear()
+
+    def _exchange(self, run: list[Restore]) -> None:
+        """Stage restores of one folder together, as far as that can be."""
+        exchange = StagedExchange.of(self.area, run[0].path.parent)
+        if exchange is not None:
+            run = self._add(exchange, run[0]).prepare(run)
+            self._is_mixed = self._is_mixed or bool(run)
+        for change in run:
+            self._at(change, partial(self._stage, change))
 
     def _stage(self, change: Change) -> None:
         match change:
             case Write():
                 self._write(change)
             case MakeFolder():
-                self._add_new(StagedFolder(self._place(change.path, change.parents), change)).prepare()
+                self._add_new(StagedFolder(self._place(change.path, change.parents), change), change).prepare()
             case Remove():
-                self._add(StagedRemove(self._place(change.path), self.area, change)).prepare()
+                self._add(StagedRemove(self._place(change.path), self.area, change), change).prepare()
             case Move():
                 source = self._place(change.path)
                 try:
@@ -163,12 +184,12 @@ class Batch:
                 except BaseException:
                     source.close()
                     raise
-                self._add(StagedMove(source, place, self.area, change)).prepare()
+                self._add(StagedMove(source, place, self.area, change), change).prepare()
             case Copy():
                 self._copy(change)
             case Restore():
                 place = self._place(change.path, True)
-                self._add(StagedRestore(place, self.area, change)).prepare()
+                self._add(StagedRestore(place, self.area, change), change).prepare()
             case _:
                 assert_never(change)
 
@@ -176,7 +197,7 @@ class Batch:
         find = self.area.opener.place if change.must_be_new else self.area.opener.followed_place
         place = find(change.path, create_parents=change.create_parents)
         size = len(change.content) if isinstance(change.content, bytes) else 0
-        self._add_new(StagedWrite(place, self.area, change), size).prepare(needs_spare=len(self.changes) > 1)
+        self._add_new(StagedWrite(place, self.area, change), change, size).prepare(needs_spare=len(self.changes) > 1)
 
     def _copy(self, change: Copy) -> None:
         opener = self.area.opener
@@ -190,7 +211,7 @@ class Batch:
             source, real = opener.open(change.path, FOLDER)
             try:
                 place = self._place(change.destination, change.create_parents)
-                self._add_new(StagedTreeCopy(place, self.area, change)).prepare(source, real)
+                self._add_new(StagedTreeCopy(place, self.area, change), change).prepare(source, real)
             finally:
                 os.close(source)
             return
@@ -218,13 +239,14 @@ class Batch:
     def _place(self, path: Any, create_parents: bool = False) -> OpenedParent:
         return self.area.opener.place(path, create_parents=create_parents)
 
-    def _add(self, staged: S) -> S:
+    def _add(self, staged: S, cause: Change) -> S:
         self.staged.append(staged)
+        self.causes.append(cause)
         return staged
 
-    def _add_new(self, staged: S, size: int = 0) -> S:
+    def _add_new(self, staged: S, cause: Change, size: int = 0) -> S:
         """Add a change that needs additional disk space."""
-        self._add(staged)
+        self._add(staged, cause)
         self.area.room.check(staged.place.folder, staged.place.path, size)
         return staged
 
@@ -234,6 +256,26 @@ class Batch:
             act()
         except OSError as error:
             raise _named(error, change) from error
+
+
+def _runs(changes: Sequence[Change]) -> Iterator[tuple[Change, list[Restore]]]:
+    """The changes in their order; those that restore names in one folder together, by the first of them."""
+    run: list[Restore] = []
+    for change in changes:
+        is_next = isinstance(change, Restore) and (not run or _folder(change) == _folder(run[0]))
+        if run and not is_next:
+            yield run[0], run
+            run = []
+        if isinstance(change, Restore):
+            run.append(change)
+        else:
+            yield change, []
+    if run:
+        yield run[0], run
+
+
+def _folder(change: Restore) -> tuple[str, tuple[str, ...]]:
+    return change.path.root, change.path.parts[:-1]
 
 
 def _named(error: OSError, change: Change) -> LinkError:

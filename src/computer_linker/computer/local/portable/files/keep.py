@@ -80,11 +80,8 @@ def unmaking(path: RootedPath) -> Inverse:
     return {"do": "rmdir", "root": path.root, "path": list(path.parts)}
 
 
-def remaking(path: RootedPath, mode: int | None = None) -> Inverse:
-    step: Inverse = {"do": "mkdir", "root": path.root, "path": list(path.parts)}
-    if mode is not None:
-        step["mode"] = mode
-    return step
+def remaking(path: RootedPath) -> Inverse:
+    return {"do": "mkdir", "root": path.root, "path": list(path.parts)}
 
 
 def moving(path: RootedPath, to: RootedPath, after: Mark) -> Inverse:

@@ -3,16 +3,14 @@
 import os
 from collections.abc import Callable
 
-from computer_linker.computer.facets.files import Changed, Copy, MakeFolder, Mark, Move, Stat
+from computer_linker.computer.facets.files import Changed, Copy, Mark, Move, Stat
 from computer_linker.computer.local.portable.files.judge import is_closed, may_copy, may_move
 from computer_linker.computer.local.portable.files.keep import (
     drop_kept,
     keep_file,
     moving,
-    remaking,
     removing,
     restoring,
-    unmaking,
 )
 from computer_linker.computer.local.portable.files.open import FOLDER, READ, OpenedParent
 from computer_linker.computer.local.portable.files.stage import (
@@ -34,59 +32,6 @@ from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, Link
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import refuse_held
 from computer_linker.system import descriptor_path
-
-_MODE = 0o1777
-
-
-class StagedFolder(Staged):
-    """A folder to create."""
-
-    def __init__(self, place: OpenedParent, change: MakeFolder) -> None:
-        super().__init__(place, Changed(change.path, "created"))
-        self.mode = change.mode
-        self.old_mode: int | None = None
-
-    def prepare(self) -> None:
-        found = self.place.stat()
-        if found is None:
-            self.steps = [unmaking(self.place.path), *self.unmaking_steps()]
-            return
-        if found.type != "directory":
-            shown = self.result.path.shown
-            raise AlreadyExists(f"{shown} already exists and is not a folder.", path=shown)
-        if self.mode is not None and self.mode != found.mode & _MODE:
-            self.old_mode = found.mode & _MODE
-            self.steps = [remaking(self.place.path, self.old_mode)]
-            self.result.action = "modified"
-            return
-        self.result.action = "unchanged"
-        self.result.is_confirmed = True
-
-    def commit(self) -> None:
-        if self.result.action == "unchanged":
-            return
-        if self.old_mode is None:
-            self.make_missing()
-            os.mkdir(self.place.name, dir_fd=self.place.folder)
-            self.made.append((os.dup(self.place.folder), self.place.name))
-        if self.mode is not None:
-            self._set_mode(self.mode)
-        found = self.place.stat()
-        self.result.is_confirmed = (
-            found is not None and found.type == "directory" and self.mode in (None, found.mode & _MODE)
-        )
-
-    def undo(self) -> None:
-        if self.old_mode is not None:
-            self._set_mode(self.old_mode)
-        self.unmake()
-
-    def _set_mode(self, mode: int) -> None:
-        opened = os.open(self.place.name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.place.folder)
-        try:
-            os.fchmod(opened, mode)
-        finally:
-            os.close(opened)
 
 
 class StagedMove(Staged):

@@ -121,6 +121,11 @@ class Staged:
     def notice(self, other: "Staged") -> None:
         """Another change is about to be made: judge it where it lies in a folder that this one moves."""
 
+    @property
+    def results(self) -> list[Changed]:
+        """The result of each change that it stands for."""
+        return [self.result]
+
     def unseen(self) -> AbstractContextManager[None]:
         """Around putting it in place: no program that sees that place runs or starts, where the folder holds closed names."""
         if not self.holds_closed:
