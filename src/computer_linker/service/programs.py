@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
+from computer_linker.providers.language.servers import KINDS
 
 if TYPE_CHECKING:
     from computer_linker.policy.writers import Writer
@@ -66,6 +67,16 @@ PROGRAMS = (
         "browser.* operations",
         "npm install -g agent-browser@latest (0.41 or later); it needs Chromium too.",
         enables="browser",
+    ),
+    *(
+        Program(
+            kind.programs[0][0],
+            "optional",
+            f"code.* for {', '.join(kind.suffixes)}",
+            kind.install,
+            kind.version_argument,
+        )
+        for kind in KINDS
     ),
     Program("ffmpeg", "optional", "videos of recordings", "Install ffmpeg: apt-get install ffmpeg", "-version"),
     Program("node", "optional", "package scripts", "Install Node.js from nodejs.org or your package manager."),

@@ -34,7 +34,9 @@ class Definitions(Model):
     text=shapes.LOCATIONS,
     examples=[
         Example(
-            "Where a called function is.", {"target": "src/app.py", "input": {"line": 3, "symbol": "parse"}}, runs=False
+            "Where a called function is.",
+            {"target": "src/main.py", "input": {"line": 5, "symbol": "greet"}},
+            runs=False,
         )
     ],
 )

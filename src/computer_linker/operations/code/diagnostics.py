@@ -1,6 +1,5 @@
 """code.diagnostics: what a language server finds wrong in a file, and what of it a change brought."""
 
-import os
 from typing import Annotated, Any, Literal
 
 from anyio.to_thread import run_sync
@@ -62,7 +61,7 @@ class Diagnostics(Model):
     text=shapes.DIAGNOSTICS,
     examples=[
         Example("What your newest change broke.", {}, runs=False),
-        Example("Everything wrong with a file.", {"target": "src/app.py", "options": {"all": True}}, runs=False),
+        Example("Everything wrong with a file.", {"target": "src/main.py", "options": {"all": True}}, runs=False),
     ],
 )
 async def code_diagnostics(
@@ -169,13 +168,8 @@ def _before(journal: UndoJournal, record: Record) -> dict[tuple[str, Parts], Doc
         if step["do"] == "remove":
             found[key] = None
         elif step["do"] == "restore" and "kept" in step:
-            try:
-                fd = os.open(step["kept"], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=journal.kept.folder)
-            except OSError:
-                continue
-            with open(fd, "rb") as file:
-                data = file.read(MAX_FILE + 1)
-            if len(data) <= MAX_FILE:
+            data = journal.kept.read(step["kept"], MAX_FILE)
+            if data is not None and len(data) <= MAX_FILE:
                 found[key] = document_of(key[1], data)
     return found
 

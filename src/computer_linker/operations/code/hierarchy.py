@@ -46,7 +46,9 @@ class Hierarchy(Model):
     effect=Effect.OBSERVE,
     text=shapes.RELATIVES,
     examples=[
-        Example("Who calls it.", {"target": "src/app.py", "input": {"kind": "callers", "symbol": "parse"}}, runs=False)
+        Example(
+            "Who calls it.", {"target": "src/greet.py", "input": {"kind": "callers", "symbol": "greet"}}, runs=False
+        )
     ],
 )
 async def code_hierarchy(ctx: Context, target: str, input: HierarchyInput) -> Hierarchy:

@@ -21,7 +21,7 @@ class Hover(Model):
     effect=Effect.OBSERVE,
     text=shapes.TEXT,
     examples=[
-        Example("What a name is.", {"target": "src/app.py", "input": {"line": 3, "symbol": "parse"}}, runs=False)
+        Example("What a name is.", {"target": "src/main.py", "input": {"line": 5, "symbol": "greet"}}, runs=False)
     ],
 )
 async def code_hover(ctx: Context, target: str, input: At) -> Hover:

@@ -29,7 +29,7 @@ class References(Model):
     effect=Effect.OBSERVE,
     text=shapes.LOCATIONS,
     examples=[
-        Example("Who uses a function.", {"target": "src/app.py", "input": {"symbol": "Parser.parse"}}, runs=False),
+        Example("Who uses a function.", {"target": "src/greet.py", "input": {"symbol": "greet"}}, runs=False),
     ],
 )
 async def code_references(

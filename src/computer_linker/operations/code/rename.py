@@ -24,7 +24,7 @@ class RenameInput(At):
     examples=[
         Example(
             "Rename a function everywhere.",
-            {"target": "src/app.py", "input": {"symbol": "parse", "newName": "parse_all"}, "options": {"dryRun": True}},
+            {"target": "src/greet.py", "input": {"symbol": "greet", "newName": "salute"}, "options": {"dryRun": True}},
             runs=False,
         )
     ],

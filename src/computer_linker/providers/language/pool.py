@@ -43,7 +43,7 @@ class _Place:
 
     server: Server | None = None
     crashes: list[float] = field(default_factory=list)
-    last_words: str = ""
+    last_errors: str = ""
     starting: anyio.Lock = field(default_factory=anyio.Lock)
 
 
@@ -133,15 +133,15 @@ class LanguageServers:
         now = time.monotonic()
         if server is not None and server.ended is not None:
             place.crashes.append(now)
-            place.last_words = server.last_words()
+            place.last_errors = server.last_errors()
             reached = "".join(f" It reached its limit of {name}." for name, _ in server.ended.reached)
             log.warning("language server %s ended with %s.%s", server.kind.name, server.ended.exit_code, reached)
-            place.last_words = f"{reached} {place.last_words}".strip()
+            place.last_errors = f"{reached} {place.last_errors}".strip()
         place.crashes = [at for at in place.crashes if now - at < _CRASHES_WITHIN_S]
         if len(place.crashes) >= _MAX_CRASHES:
             raise ProviderUnavailable(
                 f"The language server crashed {len(place.crashes)} times, so it is not started for a while. "
-                f"{place.last_words[:300]}".strip(),
+                f"{place.last_errors[:300]}".strip(),
                 reason="crashed",
                 retryAfterSeconds=round(_CRASHES_WITHIN_S - (now - place.crashes[0])),
             )
@@ -207,7 +207,7 @@ class LanguageServers:
                     await child.wait()
             place.server = server
             raise ProviderUnavailable(
-                f"{kind.name} could not be started. {server.last_words()[:300]}".strip(), reason="start"
+                f"{kind.name} could not be started. {server.last_errors()[:300]}".strip(), reason="start"
             ) from error
         except BaseException:
             server.kill()

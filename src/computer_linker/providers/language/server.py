@@ -88,7 +88,7 @@ class Server:
     def pid(self) -> int:
         return self._child.pid
 
-    def last_words(self) -> str:
+    def last_errors(self) -> str:
         """The end of what it printed as errors."""
         return self._stderr.text(600)[0].strip()
 

@@ -23,8 +23,8 @@ class Kind:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Its `initializationOptions`."""
     env: Mapping[str, str] = field(default_factory=dict)
-    purpose: str = "code.* operations"
     needs_node: bool = False
+    version_argument: str = "--version"
 
 
 _ANALYSIS = {
@@ -92,6 +92,7 @@ KINDS = (
         (("gopls",),),
         {".go": "go"},
         "go install golang.org/x/tools/gopls@latest",
+        version_argument="version",
         env={
             "GOPROXY": "off",
             "GOTOOLCHAIN": "local",
