@@ -42,7 +42,11 @@ async def code_references(
         return _page(await uses(ctx, path, name), options, "ripgrep")
     asking.need("referencesProvider", "the uses of a name")
     answer = await asking.ask_at("textDocument/references", input, {"context": {"includeDeclaration": True}})
-    spots = await asking.spots(answer)
+    found = answer if isinstance(answer, list) else []
+    if not asking.server.kind.lists_definitions:
+        defined = await asking.ask_at("textDocument/definition", input)
+        found = [*found, *(defined if isinstance(defined, list) else [defined] if defined else [])]
+    spots = await asking.spots(found)
     ctx.note(locations=len(spots))
     return _page(spots, options, asking.engine)
 

@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from computer_linker.computer.facets.processes import Child, Ended
-from computer_linker.errors import InvalidRequest, LinkError, ProcessNotFound, TimedOut
+from computer_linker.errors import InvalidRequest, LinkError, ProcessNotFound, ProviderUnavailable, TimedOut
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.providers.held import held
 from computer_linker.providers.language.capabilities import CLIENT
@@ -76,6 +76,8 @@ class Server:
         self.published: dict[str, tuple[int | None, list[dict[str, Any]]]] = {}
         self._news = anyio.Event()
         self._running_tasks: set[str] = set()
+        self._file_states: dict[str, str] = {}
+        """Of a server that reports them (clangd): `busy` or `idle`, by URI."""
         self.active = 0
         """Calls that wait for it now."""
         self.ended: Ended | None = None
@@ -87,6 +89,16 @@ class Server:
     @property
     def pid(self) -> int:
         return self._child.pid
+
+    def crashed(self) -> ProviderUnavailable:
+        """The failure of a request whose server ended, with the limits it reached."""
+        reached = () if self.ended is None else self.ended.reached
+        limits = "".join(f" It reached its limit of {name} ({value})." for name, value in reached)
+        return ProviderUnavailable(
+            f"{self.kind.name} ended before it answered.{limits} It is started again with the next request.",
+            reason="ended",
+            reached=[name for name, _ in reached],
+        )
 
     def last_errors(self) -> str:
         """The end of what it printed as errors."""
@@ -144,6 +156,8 @@ class Server:
                     waiting = self.wire.ask(method, build(documents))
                 try:
                     answer = await self.wire.result(waiting, timeout_s)
+                except ProcessNotFound as error:
+                    raise self.crashed() from error
                 except ServerError as error:
                     # The server itself noticed that the contents changed meanwhile.
                     if error.number not in (CONTENT_MODIFIED, SERVER_CANCELLED) or attempt == _ATTEMPTS:
@@ -171,6 +185,7 @@ class Server:
             self._check_inside(path)
             documents.append(await anyio.to_thread.run_sync(self._read, path.parts))
             self.show(documents[-1])
+            await self._settled(documents[-1].parts)
         return documents
 
     async def _announced(self) -> bool:
@@ -193,10 +208,14 @@ class Server:
             await self._settled()
         return True
 
-    async def _settled(self) -> None:
-        """Wait until the server has finished the work that new or removed files cause."""
+    async def _settled(self, parts: Parts | None = None) -> None:
+        """Wait until the server has finished the work that a change causes, where it reports that.
+
+        clangd answers about one file before it has put what it includes into its index.
+        """
+        uri = None if parts is None else uri_of("/".join((self.root, *parts)))
         with anyio.move_on_after(_SETTLE_S):
-            while self._running_tasks:
+            while self.is_running and (self._running_tasks if uri is None else self._file_states.get(uri) == "busy"):
                 await self._news.wait()
 
     def show(self, document: Document) -> int:
@@ -207,6 +226,8 @@ class Server:
             return known[0]
         self._versions += 1
         uri = uri_of(f"{self.root}/{'/'.join(document.parts)}")
+        if self._options.get("clangdFileStatus"):
+            self._file_states[uri] = "busy"
         if known is None:
             item = {"uri": uri, "languageId": language_id(document.parts[-1]), "version": self._versions}
             self.wire.notify("textDocument/didOpen", {"textDocument": {**item, "text": document.text}})
@@ -225,6 +246,7 @@ class Server:
         self.opened.pop(parts, None)
         uri = uri_of(f"{self.root}/{'/'.join(parts)}")
         self.published.pop(uri, None)
+        self._file_states.pop(uri, None)
         self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     async def pushed(self, uri: str, version: int, timeout_s: float) -> list[dict[str, Any]]:
@@ -311,6 +333,8 @@ class Server:
             version = params.get("version")
             found = [each for each in params.get("diagnostics", []) if isinstance(each, dict)]
             self.published[str(params.get("uri"))] = (version if isinstance(version, int) else None, found)
+        elif method == "textDocument/clangd.fileStatus":
+            self._file_states[str(params.get("uri"))] = "idle" if params.get("state") == "idle" else "busy"
         elif method == "$/progress":
             token, value = str(params.get("token")), params.get("value")
             kind = value.get("kind") if isinstance(value, dict) else None

@@ -24,6 +24,8 @@ class Kind:
     """Its `initializationOptions`."""
     env: Mapping[str, str] = field(default_factory=dict)
     needs_node: bool = False
+    lists_definitions: bool = True
+    """Whether the uses of a name include its definition in a file that is not open."""
     version_argument: str = "--version"
 
 
@@ -86,6 +88,8 @@ KINDS = (
         ),
         _C,
         "apt-get install clangd",
+        options={"clangdFileStatus": True},
+        lists_definitions=False,
     ),
     Kind(
         "gopls",
