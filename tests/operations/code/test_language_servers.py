@@ -111,11 +111,11 @@ async def test_all_clients_share_one_server(tmp_path: Path) -> None:
 async def test_a_server_ends_when_idle_and_starts_again_when_needed(tmp_path: Path) -> None:
     async with service(tmp_path, path_with(node.needed(node.pyright))) as road:
         servers = road.app.services.use(LanguageServers)
-        servers.idle_s = 0.2
         at = {"line": 9, "symbol": "area"}
         await road.data("code.hover", "app.py", input=at)
-        (server,) = servers.running() or [None]
-        assert server is not None
+        (server,) = servers.running()
+        servers.idle_s = 0.2
+        servers.watch_idle()
         await until(lambda: server.ended is not None and not Path(f"/proc/{server.pid}").exists(), seconds=60)
         assert running(road) == []
         servers.idle_s = 600.0

@@ -4,9 +4,11 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Callable
+from typing import Any
 
 
-def tried(act):  # type: ignore[no-untyped-def]  # runs on any interpreter
+def tried(act: Callable[[], object]) -> str:
     try:
         act()
     except OSError as error:
@@ -14,14 +16,14 @@ def tried(act):  # type: ignore[no-untyped-def]  # runs on any interpreter
     return "DONE"
 
 
-def attempts(root, secret, port):  # type: ignore[no-untyped-def]
-    def write(path):  # type: ignore[no-untyped-def]
+def attempts(root: str, secret: str, port: int) -> dict[str, str]:
+    def write(path: str) -> Callable[[], object]:
         return lambda: open(path, "w").close()
 
-    def connect():  # type: ignore[no-untyped-def]
+    def connect() -> None:
         socket.create_connection(("127.0.0.1", port), timeout=2).close()
 
-    def hidden():  # type: ignore[no-untyped-def]
+    def hidden() -> None:
         with open(f"{root}/.env") as file:
             if "sesame" not in file.read():
                 raise OSError("empty")
@@ -36,7 +38,7 @@ def attempts(root, secret, port):  # type: ignore[no-untyped-def]
     }
 
 
-def answer(method, params, root):  # type: ignore[no-untyped-def]
+def answer(method: str, params: dict[str, Any], root: str) -> Any:
     start = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
     outside, closed = "file:///etc/passwd", f"file://{root}/.env"
     if method == "initialize":
@@ -60,7 +62,7 @@ def answer(method, params, root):  # type: ignore[no-untyped-def]
     return None
 
 
-def main():  # type: ignore[no-untyped-def]
+def main() -> None:
     root = os.getcwd()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while True:

@@ -77,20 +77,20 @@ class Asking:
         answer, _ = await self.server.ask(method, lambda _: document, [self.path])
         return answer
 
-    async def ask_at(self, method: str, at: At, params: dict[str, Any] | None = None) -> Any:
-        """Ask about a position, which is found in the text that the server has."""
+    async def ask_at(self, method: str, at: At, params: dict[str, Any] | None = None, *, whole: bool = False) -> Any:
+        """Ask about a position, which is found in the text that the server has. `whole`: the answer may lie in any file."""
         defined = await self.defined(at.symbol) if at.line is None and at.symbol is not None else None
 
         def build(documents: Sequence[Document]) -> dict[str, Any]:
             position = position_in(documents[0].text, at, defined)
             return {"textDocument": {"uri": self.uri}, "position": position.to_wire(), **(params or {})}
 
-        answer, _ = await self.server.ask(method, build, [self.path])
+        answer, _ = await self.server.ask(method, build, [self.path], whole=whole)
         return answer
 
     async def follow(self, method: str, item: Any) -> Any:
         """Ask about an item of an earlier answer."""
-        answer, _ = await self.server.ask(method, lambda _: item, [self.path])
+        answer, _ = await self.server.ask(method, lambda _: item, [self.path], whole=True)
         return answer
 
     async def spots(self, locations: Any) -> list[Spot]:

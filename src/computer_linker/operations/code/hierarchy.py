@@ -100,7 +100,7 @@ async def _subtypes(asking: Asking, at: At) -> list[Any]:
     """Classes whose header uses the class: its references that stand between a class's name and its body."""
     asking.need("referencesProvider", "the uses of a name")
     params = {"context": {"includeDeclaration": False}}
-    answer = await asking.ask_at("textDocument/references", at, params)
+    answer = await asking.ask_at("textDocument/references", at, params, whole=True)
     found: list[Any] = []
     for spot in await asking.spots(answer):
         if spot.rooted is None:

@@ -41,7 +41,9 @@ async def code_references(
         path, name = await name_in(ctx, target, input)
         return _page(await uses(ctx, path, name), options, "ripgrep")
     asking.need("referencesProvider", "the uses of a name")
-    answer = await asking.ask_at("textDocument/references", input, {"context": {"includeDeclaration": True}})
+    answer = await asking.ask_at(
+        "textDocument/references", input, {"context": {"includeDeclaration": True}}, whole=True
+    )
     found = answer if isinstance(answer, list) else []
     if not asking.server.kind.lists_definitions:
         defined = await asking.ask_at("textDocument/definition", input)

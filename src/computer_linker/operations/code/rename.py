@@ -38,7 +38,7 @@ async def code_rename(ctx: Context, target: str, input: RenameInput, options: Dr
         raise InvalidRequest("A name has no spaces or control characters.", field="input.newName")
     asking = await Asking.of(ctx, target)
     asking.need("renameProvider", "renaming")
-    answer = await asking.ask_at("textDocument/rename", input, {"newName": input.new_name})
+    answer = await asking.ask_at("textDocument/rename", input, {"newName": input.new_name}, whole=True)
     edits = asking.places.edits(answer, lambda name: ctx.path(name, for_writing=True))
     if not edits:
         raise NotFound(f"{asking.engine} cannot rename what stands at this place.")

@@ -7,6 +7,7 @@ _SYMBOL_KINDS = {"valueSet": list(range(1, 27))}
 CLIENT: dict[str, Any] = {
     "general": {"positionEncodings": ["utf-16"]},
     "window": {"workDoneProgress": True},
+    "experimental": {"serverStatusNotification": True},
     "workspace": {
         "configuration": True,
         "workspaceFolders": True,

@@ -107,7 +107,7 @@ class LanguageServers:
             self._note_crash(place)
             await self._make_room()
             place.server = await self._started(kind, path, place)
-            self._watch_idle()
+            self.watch_idle()
             return place.server
 
     async def end_of(self, principal: str | None) -> int:
@@ -162,9 +162,11 @@ class LanguageServers:
                 place.server = None
         await server.aclose()
 
-    def _watch_idle(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(max(0.05, self.idle_s / 8), self._end_idle)
+    def watch_idle(self) -> None:
+        """Look again for idle servers after a part of the idle time; call it when that was changed."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(max(0.05, self.idle_s / 8), self._end_idle)
 
     def _end_idle(self) -> None:
         self._timer = None
@@ -177,7 +179,7 @@ class LanguageServers:
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
         if self.running():
-            self._watch_idle()
+            self.watch_idle()
 
     async def _started(self, kind: Kind, path: RootedPath, place: _Place) -> Server:
         command = self.command(kind)

@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from computer_linker.errors import InvalidRequest, LinkError, ProcessNotFound, P
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.providers.held import held
 from computer_linker.providers.language.capabilities import CLIENT
-from computer_linker.providers.language.servers import Kind, language_id
+from computer_linker.providers.language.servers import Kind, kind_of, language_id
 from computer_linker.providers.language.tracked import Parts, Tracked
 from computer_linker.providers.language.wire import CONTENT_MODIFIED, SERVER_CANCELLED, ServerError, Wire
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams
@@ -30,6 +31,7 @@ _ANSWER_S = 60.0
 _START_S = 60.0
 _ATTEMPTS = 4
 _SETTLE_S = 20.0
+_LOADED_S = 30.0
 _TYPES = {"created": 1, "changed": 2, "deleted": 3}
 
 
@@ -76,6 +78,8 @@ class Server:
         self.published: dict[str, tuple[int | None, list[dict[str, Any]]]] = {}
         self._news = anyio.Event()
         self._running_tasks: set[str] = set()
+        self._is_listed = not kind.listed
+        self._is_loaded = not kind.reports_ready
         self._file_states: dict[str, str] = {}
         """Of a server that reports them (clangd): `busy` or `idle`, by URI."""
         self.active = 0
@@ -123,8 +127,6 @@ class Server:
         found = await self.wire.result(waiting, _START_S)
         self.abilities = found.get("capabilities", {}) if isinstance(found, dict) else {}
         self.wire.notify("initialized", {})
-        if self.kind.settings:
-            self.wire.notify("workspace/didChangeConfiguration", {"settings": dict(self.kind.settings)})
         self.is_ready = True
 
     def can(self, ability: str) -> bool:
@@ -141,11 +143,13 @@ class Server:
         method: str,
         build: Callable[[Sequence[Document]], Any],
         files: Sequence[RootedPath] = (),
-        timeout_s: float = _ANSWER_S,
+        *,
+        whole: bool = False,
     ) -> tuple[Any, list[Document]]:
         """The answer to a request about the root as it is now, with the documents it was asked about.
 
-        `build` gives the parameters. The request is repeated when a file of the root changed before its answer came.
+        `build` gives the parameters. The request is repeated when a file of the root changed before its answer came. `whole`:
+        its answer may lie in any file, so the server must have listed them all.
         """
         self.active += 1
         try:
@@ -153,9 +157,10 @@ class Server:
                 self.used_at = time.monotonic()
                 async with self._turn:
                     documents = await self.synced(files)
+                    await self._loaded(whole=whole)
                     waiting = self.wire.ask(method, build(documents))
                 try:
-                    answer = await self.wire.result(waiting, timeout_s)
+                    answer = await self.wire.result(waiting, _ANSWER_S)
                 except ProcessNotFound as error:
                     raise self.crashed() from error
                 except ServerError as error:
@@ -204,9 +209,16 @@ class Server:
             {"uri": uri_of(f"{self.root}/{'/'.join(parts)}"), "type": _TYPES[kind]} for parts, kind in changes.items()
         ]
         self.wire.notify("workspace/didChangeWatchedFiles", {"changes": events})
-        if "created" in changes.values() or "deleted" in changes.values():
+        if any(kind != "changed" and kind_of(parts[-1]) is self.kind for parts, kind in changes.items()):
+            self._is_listed = not self.kind.listed
             await self._settled()
         return True
+
+    async def _loaded(self, *, whole: bool) -> None:
+        """Wait until the server has listed or loaded what the answer needs, where it reports that."""
+        with anyio.move_on_after(_LOADED_S):
+            while self.is_running and ((whole and not self._is_listed) or not self._is_loaded):
+                await self._news.wait()
 
     async def _settled(self, parts: Parts | None = None) -> None:
         """Wait until the server has finished the work that a change causes, where it reports that.
@@ -333,6 +345,10 @@ class Server:
             version = params.get("version")
             found = [each for each in params.get("diagnostics", []) if isinstance(each, dict)]
             self.published[str(params.get("uri"))] = (version if isinstance(version, int) else None, found)
+        elif method == "window/logMessage" and self.kind.listed:
+            self._is_listed = self._is_listed or re.match(self.kind.listed, str(params.get("message"))) is not None
+        elif method == "experimental/serverStatus":
+            self._is_loaded = self._is_loaded or params.get("quiescent") is True
         elif method == "textDocument/clangd.fileStatus":
             self._file_states[str(params.get("uri"))] = "idle" if params.get("state") == "idle" else "busy"
         elif method == "$/progress":

@@ -24,6 +24,10 @@ class Kind:
     """Its `initializationOptions`."""
     env: Mapping[str, str] = field(default_factory=dict)
     needs_node: bool = False
+    listed: str = ""
+    """What it logs once it has listed the root's files: until then it knows only some of a name's uses."""
+    reports_ready: bool = False
+    """It reports when it has loaded the project (`experimental/serverStatus`), and knows nothing before."""
     lists_definitions: bool = True
     """Whether the uses of a name include its definition in a file that is not open."""
     version_argument: str = "--version"
@@ -34,7 +38,7 @@ _ANALYSIS = {
     "autoSearchPaths": True,
     "useLibraryCodeForTypes": True,
     "autoImportCompletions": False,
-    "logLevel": "Error",
+    "logLevel": "Information",
 }
 _SCRIPT = {
     ".ts": "typescript",
@@ -56,6 +60,7 @@ KINDS = (
         "npm install -g pyright (or: pipx install basedpyright)",
         {"python": {"analysis": _ANALYSIS}, "python.analysis": _ANALYSIS, "basedpyright.analysis": _ANALYSIS},
         needs_node=True,
+        listed=r"(?:Found \d+|No) source file",
     ),
     Kind(
         "typescript-language-server",
@@ -125,16 +130,19 @@ KINDS = (
             "files": {"watcher": "client"},
         },
         {"CARGO_NET_OFFLINE": "true"},
+        reports_ready=True,
     ),
     Kind(
         "jdtls",
         (("jdtls", "-data", "/tmp/jdtls"),),  # noqa: S108  # the sandbox's own
         {".java": "java"},
         "See github.com/eclipse-jdtls/eclipse.jdt.ls, or: brew install jdtls",
-        {
-            "java": {
-                "import": {"gradle": {"enabled": False}, "maven": {"enabled": False}},
-                "autobuild": {"enabled": False},
+        options={
+            "settings": {
+                "java": {
+                    "import": {"gradle": {"enabled": False}, "maven": {"enabled": False}},
+                    "autobuild": {"enabled": False},
+                }
             }
         },
     ),
