@@ -16,6 +16,7 @@ from computer_linker.providers.language.server import Document, Server, uri_of
 from computer_linker.providers.language.text import Lines, Position, occurrences, position_from, units, word_at
 from computer_linker.registry import Context, Model
 
+_FEW = 200
 NO_SERVER = frozenset({"missing", "sandbox", "start", "crashed"})
 """Reasons for which the operations that can answer with tree-sitter do."""
 
@@ -49,16 +50,19 @@ class Asking:
 
     def __init__(self, ctx: Context, target: str, path: RootedPath, server: Server) -> None:
         self.ctx, self.target, self.path, self.server = ctx, target, path, server
-        self.places = Places(RootedPath(path.root, (), path.rules, path.prefix), server.root)
+        self.places = Places(RootedPath(path.root, (), path.rules, path.prefix), server)
         self.uri = uri_of(f"{server.root}/{'/'.join(path.parts)}")
 
     @classmethod
     async def of(cls, ctx: Context, target: str) -> "Asking":
         """The server for a file. Raises ProviderUnavailable, with how to install one, where there is none."""
         path = guarded(ctx.path(target), ctx.services.home)
-        # A missing or closed file is an answer of its own, with or without a server.
-        await ctx.computer.files.stat(path)
-        server = await ctx.use(LanguageServers).server(path)
+        servers = ctx.use(LanguageServers)
+        server = servers.found(path)
+        if server is None or not server.is_unchanged(path.parts):
+            # A missing or closed file is an answer of its own, with or without a server.
+            await ctx.computer.files.stat(path)
+            server = await servers.server(path)
         ctx.note(engine=server.kind.name)
         return cls(ctx, target, path, server)
 
@@ -96,7 +100,8 @@ class Asking:
     async def spots(self, locations: Any) -> list[Spot]:
         """The places of an answer that this caller may see."""
         listed = locations if isinstance(locations, list) else [] if locations is None else [locations]
-        found = await run_sync(self.places.spots, listed)
+        is_known = len(listed) < _FEW and self.places.is_known(listed)
+        found = self.places.spots(listed) if is_known else await run_sync(self.places.spots, listed)
         if self.places.closed:
             self.ctx.warn(f"{self.places.closed} places in files that this scope does not open were left out.")
         return found

@@ -9,11 +9,12 @@ from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError, P
 from computer_linker.model.paths import RootedPath, split_target
 from computer_linker.policy.paths import check_name
 from computer_linker.providers.held import held
-from computer_linker.providers.language.server import MAX_FILE, path_of
+from computer_linker.providers.language.server import MAX_FILE, Server, path_of
 from computer_linker.providers.language.text import Lines, Position, characters, position_from
 
 _MAX_TEXT = 200
 _MAX_EDITED = 500
+_MAX_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,10 @@ class Spot:
 class Places:
     """Turns the locations of one answer into spots, reading each file once."""
 
-    def __init__(self, root: RootedPath, server_root: str) -> None:
+    def __init__(self, root: RootedPath, server: Server) -> None:
         self._root = root
-        self._real = server_root.rstrip("/")
+        self._server = server
+        self._real = server.root.rstrip("/")
         self._lines: dict[tuple[str, ...], Lines | None] = {}
         self.closed = 0
         """Places in files that this caller's scope does not open; they are left out."""
@@ -83,9 +85,29 @@ class Places:
     def lines(self, path: RootedPath) -> Lines | None:
         """The lines of a file as it is now; None when it is gone."""
         if path.parts not in self._lines:
-            data = _read(path)
-            self._lines[path.parts] = None if data is None else Lines(data.decode("utf-8", "replace"))
+            self._lines[path.parts] = self._known(path.parts) or self._fresh(path)
         return self._lines[path.parts]
+
+    def is_known(self, locations: Iterable[Any]) -> bool:
+        """True when all of these places are in texts that are kept, so that nothing has to be read."""
+        uris = {str(each.get("uri") or each.get("targetUri")) for each in locations if isinstance(each, dict)}
+        paths = [path for uri in uris if (path := path_of(uri) or "").startswith(f"{self._real}/")]
+        return all(self._known(tuple(path[len(self._real) + 1 :].split("/"))) is not None for path in paths)
+
+    def _known(self, parts: tuple[str, ...]) -> Lines | None:
+        found = self._server.lines.get(parts)
+        return found if found is not None and self._server.is_unchanged(parts) else None
+
+    def _fresh(self, path: RootedPath) -> Lines | None:
+        data = _read(path)
+        if data is None:
+            return None
+        lines, kept = Lines(data.decode("utf-8", "replace")), self._server.lines
+        if self._server.is_unchanged(path.parts):
+            kept[path.parts] = lines
+            while len(kept) > _MAX_KEPT:
+                kept.popitem(last=False)
+        return lines
 
     def edits(self, answer: Any, writable: Callable[[str], RootedPath]) -> list[tuple[RootedPath, list[Any]]]:
         """The files of a workspace edit with their text edits. Raises for one that reaches outside or to a closed name."""

@@ -85,6 +85,12 @@ class LanguageServers:
                 return [found, *arguments]
         return None
 
+    def found(self, path: RootedPath) -> Server | None:
+        """The server for a file, if it runs already; the path is guarded."""
+        kind = kind_of(path.name)
+        place = None if kind is None else self._places.get((kind.name, path.root, path.rules))
+        return place.server if place is not None and place.server is not None and place.server.is_running else None
+
     async def server(self, path: RootedPath) -> Server:
         """The running server for a file's language and root, started when there is none.
 

@@ -49,6 +49,11 @@ class Tracked:
         is_watched = self._watches is not None and len(self._by_watch) == len(self._folders) > 0
         return is_watched and self._watches is not None and self._watches.is_quiet()
 
+    def has(self, parts: Parts) -> bool:
+        """True for a regular file that is tracked: while it is quiet, that file is as it was. Not for links, nor through one."""
+        folder = self._folders.get(parts[:-1])
+        return folder is not None and folder.watch is not None and parts[-1] in folder.files
+
     def changes(self) -> dict[Parts, Kind]:
         """What changed since the last call; everything that exists counts as created at the first one. Blocking."""
         self._found = {}

@@ -17,8 +17,8 @@ MAX_FILE = 512 << 10
 _MIN_NAME = 4
 _MOST_DEFINERS = 6
 """A name that more files define does not identify one of them."""
-_MOST_EDGES = 24
-_ROUNDS = 12
+_MOST_EDGES = 16
+_ROUNDS = 8
 _DAMPING = 0.85
 _NAME = rb"([A-Za-z_][A-Za-z0-9_]{%d,})" % (_MIN_NAME - 1)
 _LETTERS = bytes(each if (chr(each).isalnum() and each < 128) or each == 95 else 32 for each in range(256))
