@@ -65,13 +65,15 @@ _FAMILIES = {
 """Endings of languages whose files use each other's names; every other ending is on its own."""
 
 Edges = list[tuple[int, float]]
+Definers = dict[str, dict[bytes, tuple[tuple[int, ...], float]]]
+"""By family and name: the files that define it, and what a use of it weighs."""
 
 
 def main() -> int:
     """Rank the files of stdin."""
     paths = [path for path in sys.stdin.buffer.read().split(b"\0") if path]
     workers = [_Worker(paths, at, count) for count in [_workers(len(paths))] for at in range(count)]
-    definers = _definers([worker.receive() for worker in workers], len(paths))
+    definers = _definers([worker.receive() for worker in workers], paths)
     for worker in workers:
         worker.send(definers)
     edges: list[Edges] = [[] for _ in paths]
@@ -86,7 +88,8 @@ def main() -> int:
     scores = ranked(edges)
     order = sorted(range(len(paths)), key=lambda index: (-scores[index], paths[index]))
     best = [os.fsdecode(paths[index]) for index in order]
-    names = {name.decode(): count for name, count in uses.most_common(20_000)}
+    # Each file that defines a name has it once more.
+    names = {name.decode(): count - 1 for name, count in uses.most_common(20_000) if count > 1}
     sys.stdout.write(json.dumps({"files": best, "uses": names}))
     return 0
 
@@ -129,17 +132,17 @@ class _Worker:
 def _scan(paths: Sequence[bytes], share: range, orders: BinaryIO, answers: BinaryIO) -> None:
     """Files are read twice rather than kept: the names of a large tree would fill the memory."""
     _tell(answers, {index: _defined(paths[index], _content(paths[index])) for index in share})
-    definers: dict[bytes, tuple[int, ...]] = pickle.load(orders)  # noqa: S301  # of our own parent
-    families = [_family(path) for path in paths]
+    definers: Definers = pickle.load(orders)  # noqa: S301  # of our own parent
     found: list[tuple[int, Edges]] = []
     uses: Counter[bytes] = Counter()
     for index in share:
+        known = definers.get(_family(paths[index]), {})
         weights: defaultdict[int, float] = defaultdict(float)
-        for name in definers.keys() & set(_content(paths[index]).translate(_LETTERS).split()):
-            files = [other for other in definers[name] if families[other] == families[index]]
-            if files and index not in files:
-                uses[name] += 1
-                weight = (_PLAIN_WEIGHT if _PLAIN.fullmatch(name) else 1.0) / len(files)
+        used = known.keys() & set(_content(paths[index]).translate(_LETTERS).split())
+        uses.update(used)
+        for name in used:
+            files, weight = known[name]
+            if index not in files:
                 for other in files:
                     weights[other] += weight
         strongest = sorted(weights.items(), key=lambda edge: (-edge[1], edge[0]))[:_MOST_EDGES]
@@ -152,9 +155,9 @@ def _tell(answers: BinaryIO, value: object) -> None:
     answers.flush()
 
 
-def _family(path: bytes) -> object:
+def _family(path: bytes) -> str:
     ending = _ending(path)
-    return _FAMILIES.get(ending, ending)
+    return str(_FAMILIES.get(ending, ending))
 
 
 def _ending(path: bytes) -> str:
@@ -179,15 +182,23 @@ def _defined(path: bytes, content: bytes) -> list[bytes]:
     return list(dict.fromkeys(name for pattern in patterns for name in pattern.findall(content)))
 
 
-def _definers(shares: Sequence[Mapping[int, Sequence[bytes]]], count: int) -> dict[bytes, tuple[int, ...]]:
-    """Which files define a name, for the names that few define."""
-    found: defaultdict[bytes, list[int]] = defaultdict(list)
+def _definers(shares: Sequence[Mapping[int, Sequence[bytes]]], paths: Sequence[bytes]) -> Definers:
+    """Which files of a family define a name, for the names that few define, with the weight of a use."""
+    found: dict[str, defaultdict[bytes, list[int]]] = {}
     for share in shares:
         for index, names in share.items():
+            own = found.setdefault(_family(paths[index]), defaultdict(list))
             for name in names:
-                found[name].append(index)
-    most = min(_MOST_DEFINERS, max(1, count // 2))
-    return {name: tuple(files) for name, files in found.items() if len(files) <= most}
+                own[name].append(index)
+    most = min(_MOST_DEFINERS, max(1, len(paths) // 2))
+    return {
+        family: {
+            name: (tuple(files), (_PLAIN_WEIGHT if _PLAIN.fullmatch(name) else 1.0) / len(files))
+            for name, files in own.items()
+            if len(files) <= most
+        }
+        for family, own in found.items()
+    }
 
 
 def ranked(edges: Sequence[Edges]) -> list[float]:
