@@ -38,12 +38,12 @@ def test_a_signature_shows_what_may_be_left_out_and_the_defaults() -> None:
     catalog = whole_catalog()
     shown = signature(catalog.find("file.read"))
     assert (
-        shown.startswith("file.read(target, options{startLine?, lineCount?, tailLines?,") and "maxBytes?=65536" in shown
+        shown.startswith("file.read(target, options{startLine?, lineCount?, tailLines?,") and "maxBytes=65536" in shown
     )
-    assert "→ content, sha256?, truncated, startLine?, nextLine?" in shown
+    assert "→ content, sha256?, startLine?, nextLine?" in shown
     assert signature(catalog.find("file.search")).startswith("file.search(target?, input{query}, options{glob?, ")
     assert "edits[{path?, oldText, newText, replaceAll?}]?" in signature(catalog.find("file.patch"))
-    assert "gitignore?=true" in signature(catalog.find("file.tree"))
+    assert "gitignore=true" in signature(catalog.find("file.tree"))
 
 
 def test_every_signature_together_fits_twelve_thousand_characters() -> None:

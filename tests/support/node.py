@@ -21,6 +21,9 @@ CLAUDE = "@anthropic-ai/claude-code@2.1.325"
 GEMINI = "@google/gemini-cli@0.61.0"
 OPENCODE = "opencode-ai@1.18.33"
 AGENT_BROWSER = "agent-browser@0.41.0"
+PYRIGHT = "pyright@1.1.414"
+TYPESCRIPT_SERVER = "typescript-language-server@5.3.0"
+TYPESCRIPT = "typescript@5.9.3"
 AXE = "axe-core@4.14.0"
 _INSTALL_DEADLINE_S = 600
 
@@ -86,6 +89,16 @@ def agent_browser() -> Path:
     return _native(AGENT_BROWSER, f"node_modules/agent-browser/bin/agent-browser-linux-{machine}")
 
 
+def pyright() -> Path:
+    """The folder of pyright's programs."""
+    return install(PYRIGHT) / "node_modules" / ".bin"
+
+
+def typescript_language_server() -> Path:
+    """The folder of the TypeScript server's program, with its TypeScript beside it."""
+    return install(TYPESCRIPT_SERVER, beside=(TYPESCRIPT,)) / "node_modules" / ".bin"
+
+
 def _native(package: str, pattern: str) -> Path:
     # Some packages come twice, once for musl; Codex's only one has that word further down, in its folder of programs.
     found = sorted(path for path in install(package).glob(pattern) if "musl" not in str(path).partition("/vendor/")[0])
@@ -94,10 +107,11 @@ def _native(package: str, pattern: str) -> Path:
     return found[0]
 
 
-def install(package: str, overrides: dict[str, str] | None = None) -> Path:
+def install(package: str, overrides: dict[str, str] | None = None, beside: tuple[str, ...] = ()) -> Path:
     """The folder one pinned package is installed in. Raises NodeMissing, naming npm, when it cannot be had.
 
     `overrides` pin dependencies of it whose newest version a registry may lack; then its install scripts are not run either.
+    `beside` are packages that it needs and does not name.
     """
     name, _, version = package.rpartition("@")
     folder = TOOLS / f"{name.replace('/', '-').lstrip('@')}-{version}"
@@ -107,12 +121,12 @@ def install(package: str, overrides: dict[str, str] | None = None) -> Path:
     TOOLS.mkdir(exist_ok=True)
     with locked(TOOLS / "lock"):
         if not done.exists():
-            _npm_install(package, folder, overrides or {})
+            _npm_install((package, *beside), folder, overrides or {})
             done.touch()
     return folder
 
 
-def _npm_install(package: str, folder: Path, overrides: dict[str, str]) -> None:
+def _npm_install(packages: tuple[str, ...], folder: Path, overrides: dict[str, str]) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise NodeMissing("npm is not installed")
@@ -126,13 +140,13 @@ def _npm_install(package: str, folder: Path, overrides: dict[str, str]) -> None:
     environment = {**os.environ, "npm_config_engine_strict": "false", "npm_config_update_notifier": "false"}
     try:
         run = subprocess.run(
-            [*command, package], capture_output=True, text=True, timeout=_INSTALL_DEADLINE_S, env=environment
+            [*command, *packages], capture_output=True, text=True, timeout=_INSTALL_DEADLINE_S, env=environment
         )
     except subprocess.TimeoutExpired:
-        raise NodeMissing(f"npm did not install {package} in time") from None
+        raise NodeMissing(f"npm did not install {packages[0]} in time") from None
     if run.returncode:
         last = (run.stderr.strip().splitlines() or ["it gave no reason"])[0]
-        raise NodeMissing(f"npm could not install {package}: {last}")
+        raise NodeMissing(f"npm could not install {packages[0]}: {last}")
 
 
 @contextmanager

@@ -92,12 +92,13 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 # One-line signatures of operations, in a form a model reads at once, derived from their annotations.
-# `file.read(target, options{startLine?, maxBytes?=65536}) → content, sha256?`: a question mark is what may be left
-# out or null, `[]` a list, and a default is shown where it is not empty or false.
+# `file.read(target, options{startLine?, maxBytes=65536}) → content, sha256?`: a question mark is what may be left
+# out or null, `[]` a list, and a default, which is shown where it is not empty or false, may be left out too.
 
 _INCIDENTAL = frozenset(
     "engine boundary signal startedAt durationMs elapsedMs commandPreview dialogOpened view warnings groupedEvents scale area "
-    "source hiddenAreas timedOut agent workflow usage threadId turns path size created hooks method executionId".split()
+    "source hiddenAreas timedOut agent workflow usage threadId turns path size created hooks method executionId machineId "
+    "truncated title bytesBase64 fileRef nextCursor".split()
 )
 """Results that few callers need; a signature leaves them out, a schema has them."""
 _MOST_RESULTS = 8
@@ -161,7 +162,7 @@ def _field(name: str, field: FieldInfo, left_out: Collection[str]) -> str:
         kept = {each: of for each, of in inner.items() if each not in left_out}
         shown += "{" + ", ".join(each + ("" if of.is_required() else "?") for each, of in kept.items()) + "}"
     shown += "]" if item is not None else ""
-    return shown if field.is_required() else f"{shown}?{_default(field)}"
+    return shown if field.is_required() else shown + (_default(field) or "?")
 
 
 def _default(field: FieldInfo) -> str:
@@ -174,9 +175,8 @@ def _default(field: FieldInfo) -> str:
 def _results(hint: Any) -> list[str]:
     names = []
     fields = fields_in(hint)
-    for name, field in fields.items():
-        if name in _INCIDENTAL and len(fields) > 2:
-            continue
+    telling = {name: field for name, field in fields.items() if name not in _INCIDENTAL}
+    for name, field in (telling or fields).items():
         nullable = without_none(field.annotation) is not field.annotation
         names.append(name + ("[]" if item_of(field.annotation) is not None else "") + ("?" if nullable else ""))
     return names if len(names) <= _MOST_RESULTS else [*names[:_MOST_RESULTS], "…"]

@@ -230,12 +230,27 @@ TREE = Text({"entries": tree}, empty="an empty folder")
 FILES = Text({"files": lines}, quiet=frozenset({"truncated"}), empty="no files")
 MATCHES = Text({"matches": _matches}, quiet=frozenset({"truncated"}), empty="no matches")
 SYMBOLS = Text({"symbols": rows("{path}:{line}: {kind} {signature}")}, empty="no symbols")
+LOCATIONS = Text(
+    {"locations": rows("{path}:{line}:{column}: {text}")}, quiet=frozenset({"total"}), empty="nothing found"
+)
+RELATIVES = Text({"items": rows("{path}:{line}:{column}: {name}: {text}")}, empty="none")
 STATUS = Text({"entries": _changes, "diff": verbatim}, head=_status_head, quiet=frozenset({"counts"}))
 DIFF = Text({"diff": verbatim}, quiet=frozenset({"files"}), empty="no differences")
 VIEW = Text({"changes": _view_changes, "diff": verbatim}, empty="no changes")
 COMMITS = Text({"commits": _commits}, empty="no commits")
 COMMIT = Text({"commit": _commit, "diff": verbatim}, quiet=frozenset({"files"}))
 PATCHED = Text({"files": rows("{action} {path} +{additions} -{deletions}")})
+EDITED = Text({"files": rows("modified {path} +{additions} -{deletions}"), "diff": verbatim}, empty="nothing to change")
+ACTIONS = Text(
+    {
+        "actions": rows("{kind}: {title}"),
+        "files": rows("modified {path} +{additions} -{deletions}"),
+        "diff": verbatim,
+    },
+    empty="no actions",
+)
+DIAGNOSTICS = Text({"diagnostics": rows("{path}:{line}:{column}: {severity}: {message}")}, empty="no problems")
+MAP = Text({"map": verbatim}, empty="no source files")
 UNDONE = Text({"files": rows("{action} {path}")}, head=lambda data: f"undo of {data['op']}:")
 PROCESSES = Text({"processes": table}, empty="no processes")
 TEXT = Text({"text": verbatim})

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
+from computer_linker.providers.language.servers import KINDS
 from computer_linker.services import Services
 
 if TYPE_CHECKING:
@@ -72,6 +73,16 @@ PROGRAMS = (
         "browser.* operations",
         "npm install -g agent-browser@latest (0.41 or later); it needs Chromium too.",
         enables="browser",
+    ),
+    *(
+        Program(
+            kind.programs[0][0],
+            "optional",
+            f"code.* for {', '.join(kind.suffixes)}",
+            kind.install,
+            kind.version_argument,
+        )
+        for kind in KINDS
     ),
     Program("ffmpeg", "optional", "videos of recordings", "Install ffmpeg: apt-get install ffmpeg", "-version"),
     Program("node", "optional", "package scripts", "Install Node.js from nodejs.org or your package manager."),

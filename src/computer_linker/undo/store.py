@@ -21,6 +21,15 @@ class KeptFiles:
         path.chmod(0o700)
         return cls(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW))
 
+    def read(self, name: str, limit: int) -> bytes | None:
+        """The content of a stored file, with one byte more than `limit` where it is larger; None when it is gone."""
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.folder)
+        except OSError:
+            return None
+        with open(fd, "rb") as file:
+            return file.read(limit + 1)
+
     def drop(self, names: Iterable[str]) -> None:
         """Remove stored files; those already restored are no longer there."""
         for name in names:

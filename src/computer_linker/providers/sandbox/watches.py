@@ -10,6 +10,8 @@ from pathlib import Path
 
 _CHANGES = 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x0100_0000
 """Moved from, moved to, created, deleted, itself deleted; folders only."""
+_CONTENTS = 0x2 | 0x4 | 0x8
+"""A file in it was written, its attributes changed, or it was closed after writing."""
 _OVERFLOW, _UNMOUNTED, _IGNORED = 0x4000, 0x2000, 0x8000
 _EVENT = struct.Struct("iIII")
 _READ = 65_536
@@ -28,8 +30,9 @@ _counting = threading.Lock()
 class Watches:
     """One inotify descriptor, and one on the mount table: mounting over a folder causes no inotify event."""
 
-    def __init__(self, fd: int, mounts: int) -> None:
+    def __init__(self, fd: int, mounts: int, mask: int = _CHANGES) -> None:
         self._fd = fd
+        self._mask = mask
         self._mounts = mounts
         self._held: set[int] = set()
         self._local: dict[int, bool] = {}
@@ -39,8 +42,8 @@ class Watches:
         self._remounted = False
 
     @classmethod
-    def open(cls) -> "Watches | None":
-        """Watches for one root; None where the system has none left."""
+    def open(cls, *, contents: bool = False) -> "Watches | None":
+        """Watches for one root, of names or also of what its files contain; None where the system has none left."""
         if not hasattr(os, "O_PATH") or _most() == 0:
             return None
         fd = _libc().inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -51,7 +54,7 @@ class Watches:
         except OSError:
             os.close(fd)
             return None
-        found = cls(fd, mounts)
+        found = cls(fd, mounts, _CHANGES | _CONTENTS if contents else _CHANGES)
         # The first poll reports everything from before it was opened.
         found._poll.poll(0)
         return found
@@ -62,7 +65,7 @@ class Watches:
             self._local[device] = _is_local(folder_fd)
         if not self._local[device] or _taken >= _most():
             return None
-        watch: int = _libc().inotify_add_watch(self._fd, b"/proc/self/fd/%d" % folder_fd, _CHANGES)
+        watch: int = _libc().inotify_add_watch(self._fd, b"/proc/self/fd/%d" % folder_fd, self._mask)
         if watch < 0:
             return None
         if watch not in self._held:

@@ -186,6 +186,16 @@ class Symbols:
             raise ProviderUnavailable(f"The grammar for {', '.join(found.missing)} is not installed. {remedy('code')}")
         return found
 
+    async def of_files(self, folder: Held, paths: list[str]) -> dict[str, list[Symbol]]:
+        """The definitions of some files below a folder; those that cannot be parsed are left out."""
+        _check_parser()
+        return await in_process_group(partial(self._of_files, folder, paths))
+
+    def _of_files(self, folder: Held, paths: list[str], group: ProcessGroup) -> dict[str, list[Symbol]]:
+        closed = shared(folder, {os.fsencode(path) for path in paths}).closed
+        wanted = [path for path in paths if os.fsencode(path) not in closed]
+        return {path: decoded(raw) for path, raw in self._raw(folder, wanted, FoundSymbols(), group)}
+
     def _search(self, folder: Held, paths: list[str], query: SymbolQuery, group: ProcessGroup) -> FoundSymbols:
         found = FoundSymbols()
         wanted = [path for path in paths if _is_wanted(path, query)]
