@@ -118,16 +118,20 @@ async def _read(ctx: Context, path: RootedPath, options: ReadOptions) -> FileTex
 
 async def _kind_of_unreadable(ctx: Context, path: RootedPath, piece: Piece) -> str | None:
     """The kind of a document that a person could not read as text; None for text, and for what is not recognised."""
-    content = piece.content
-    if not content.startswith(b"%PDF-") and b"\0" not in content:
-        try:
-            content.decode("utf-8")
-            return None
-        except UnicodeDecodeError:
-            pass
-    is_start = piece.start_line in (None, 1)
-    head = content if is_start else (await _piece(ctx, path, Window(HEAD, 0, is_text=False))).content
+    head = piece.content[:HEAD]
+    if piece.start_line not in (None, 1) or not head:
+        head = (await ctx.computer.files.read(path, Window(HEAD, 0, is_text=False))).content
+    if not head.startswith(b"%PDF-") and b"\0" not in head and _is_utf8(piece.content) and _is_utf8(head):
+        return None
     return document_kind(head, path.name, also_text=False)
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        whole_characters(content).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 async def _document(

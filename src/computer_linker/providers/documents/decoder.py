@@ -12,7 +12,7 @@ import anyio
 
 import computer_linker
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.processes import FIRST_KEPT_FD, Ended, Launch, NamesChanged, ProcessLimits
+from computer_linker.computer.facets.processes import Ended, Launch, NamesChanged, ProcessLimits
 from computer_linker.errors import (
     ExecutionFailed,
     InvalidRequest,
@@ -99,9 +99,9 @@ class Decoder:
         environ = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/tmp"}  # noqa: S108  # the sandbox's own
         plan, env = self._sandbox.wrap(argv, confinement, environ, boundary=boundary, scanned=Scanned())
         try:
-            order = json.dumps({**request, "fd": FIRST_KEPT_FD + len(plan.fds), "memory": MEMORY, "seconds": TIME_S})
+            order = json.dumps({**request, "memory": MEMORY, "seconds": TIME_S})
             launch = Launch(
-                (*plan.argv, order), env, cwd_fd=plan.cwd_fd, fds=(*plan.fds, fd), gate=plan.gate, wrapped=plan.wrapped,
+                (*plan.argv, order), env, cwd_fd=plan.cwd_fd, stdin_fd=fd, fds=plan.fds, gate=plan.gate, wrapped=plan.wrapped,
                 kernel=plan.kernel, staging=plan.staging, limits=ProcessLimits(processes=64, memory_bytes=MEMORY, file_bytes=0),
             )  # fmt: skip
             out, ended = await self._ran(launch)

@@ -1,6 +1,7 @@
 """What every reader shares: refusals, a document's parts, and its text cut to the client's budget."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NoReturn
@@ -73,6 +74,8 @@ class Document:
     facts: dict[str, Any] = field(default_factory=dict)
     """Besides: a title, sheet names, what to read next."""
     is_cut: bool = False
+    is_bounded: bool = False
+    """Its reader kept to the budget itself, as those of tables do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def opened(fd: int) -> BinaryIO:
 def answer_of(document: Document, request: Request) -> dict[str, Any]:
     """The document as JSON: its parts as text within the budget, and where to read on."""
     out: list[str] = []
-    room, first, last = request.max_bytes, 0, 0
+    room, first, last = sys.maxsize if document.is_bounded else request.max_bytes, 0, 0
     more: dict[str, Any] = {}
     for part in document.parts:
         text = part.text

@@ -127,7 +127,7 @@ def excel(package: Package, request: Request, main: str) -> Document:
     book = Workbook(package, main)
     index = book.index(request)
     wanted = None if request.range is None else area_of(request.range)
-    used, rows = _cells(package, book.parts[index], wanted, request.max_bytes)
+    used, rows, goes_on = _cells(package, book.parts[index], wanted, request.max_bytes)
     strings = book.strings({int(value) for row in rows.values() for kind, value, _ in row.values() if kind == "s" and value.isdigit()})
     styles = book.date_styles()
     area = _area(wanted, used, rows)
@@ -144,12 +144,15 @@ def excel(package: Package, request: Request, main: str) -> Document:
     if used is not None:
         facts["used"] = str(used)
     end = area.bottom if not lines.is_full else lines.last
-    final = wanted.bottom if wanted is not None else used.bottom if used is not None else end
-    if lines.is_full or end < final:
+    final = area.bottom if wanted is not None else used.bottom if used is not None else area.bottom
+    if goes_on and final <= end:
+        # The sheet does not say where it ends; the next range is as tall as this one.
+        final = end + max(end - area.top, 99) + 1
+    if end < final:
         facts["range"] = str(Area(area.left, area.top, area.right, end))
         facts["next"] = {"sheet": book.names[index], "range": str(Area(area.left, end + 1, area.right, final))}
     part = Part(index + 1, lines.text(), book.names[index])
-    return Document("spreadsheet", "sheet", len(book.names), [part], facts)
+    return Document("spreadsheet", "sheet", len(book.names), [part], facts, is_bounded=True)
 
 
 def _area(wanted: Area | None, used: Area | None, rows: dict[int, Any]) -> Area:
@@ -157,7 +160,7 @@ def _area(wanted: Area | None, used: Area | None, rows: dict[int, Any]) -> Area:
     right = max(columns, default=1)
     if wanted is None:
         return Area(1, min(rows, default=1), min(right, SHOWN_COLUMNS), max(rows, default=1))
-    bottom = min(wanted.bottom, max(used.bottom if used else 1, max(rows, default=wanted.top), wanted.top))
+    bottom = min(wanted.bottom, max(max(rows, default=wanted.top), wanted.top))
     return Area(wanted.left, wanted.top, min(wanted.right, max(right, wanted.left)), bottom)
 
 
@@ -167,8 +170,8 @@ Cell = tuple[str, str, int]
 
 def _cells(
     package: Package, part: str, wanted: Area | None, room: int
-) -> tuple[Area | None, dict[int, dict[int, Cell]]]:
-    """The sheet's used area as it states it, and the cells of the wanted rows."""
+) -> tuple[Area | None, dict[int, dict[int, Cell]], bool]:
+    """The sheet's used area as it states it, the cells of the wanted rows, and whether rows were left out for want of room."""
     pieces = package.stream(part)
     head = next(pieces, b"")
     stated = _DIMENSION.search(head[:4096])
@@ -177,7 +180,7 @@ def _cells(
     left, right = (1, SHOWN_COLUMNS) if wanted is None else (wanted.left, wanted.right)
     reader = _Rows(Area(left, top, right, bottom), room)
     reader.read(_from_row(head, pieces, top))
-    return used, reader.rows
+    return used, reader.rows, reader.is_cut
 
 
 def _from_row(head: bytes, pieces: Iterator[bytes], top: int) -> Iterator[bytes]:
@@ -218,6 +221,7 @@ class _Rows:
         self.area, self._room = area, room
         self.rows: dict[int, dict[int, Cell]] = {}
         self._row = self._column = self._count = 0
+        self.is_cut = False
         self._cell: tuple[str, int] | None = None
         self._collects = ""
         self._text: dict[str, list[str]] = {}
@@ -234,7 +238,8 @@ class _Rows:
                 number = attributes.get("r", "")
                 self._row = int(number) if number.isdigit() else self._row + 1
                 self._column = 0
-                if self._row > self.area.bottom or self._room < 0 or self._count > _MAX_WANTED:
+                self.is_cut = self._row <= self.area.bottom and (self._room < 0 or self._count > _MAX_WANTED)
+                if self._row > self.area.bottom or self.is_cut:
                     raise _Enough
             case "c":
                 place = attributes.get("r", "")

@@ -1,6 +1,6 @@
 """The decoder's entry: reads one request, decodes the file it was handed, and prints the answer.
 
-The file arrives as an open descriptor. Limits on memory and processor time are set before its first byte is read.
+The file arrives as its standard input, open. Limits on memory and processor time are set before its first byte is read.
 """
 
 import json
@@ -24,7 +24,7 @@ def main() -> None:
     """Decode once. The answer is a line of JSON on stdout, followed by a picture's or member's bytes."""
     order = json.loads(sys.argv[1])
     _limit(order.pop("memory"), int(order.pop("seconds")))
-    file = opened(order.pop("fd"))
+    file = opened(0)
     action, kind = order.pop("action"), order.pop("kind")
     payload = b""
     try:

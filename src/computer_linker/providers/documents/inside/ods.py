@@ -108,4 +108,4 @@ def ods(package: Package, request: Request) -> Document:
     if end < bottom:
         facts["next"] = {"sheet": found.names[found.chosen], "range": str(Area(wanted.left, end + 1, right, bottom))}
     part = Part(found.chosen + 1, lines.text(), found.names[found.chosen])
-    return Document("spreadsheet", "sheet", len(found.names), [part], facts)
+    return Document("spreadsheet", "sheet", len(found.names), [part], facts, is_bounded=True)

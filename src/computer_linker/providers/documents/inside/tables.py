@@ -95,7 +95,7 @@ def _table(
         if number > wanted.bottom or not lines.add(number, [_shown(cell) for cell in row[left - 1 : right]]):
             facts["next"] = {"range": f"{number}:{number + max(lines.last - wanted.top, 99)}"}
             break
-    return Document(kind, parts=[Part(1, lines.text())], facts=facts)
+    return Document(kind, parts=[Part(1, lines.text())], facts=facts, is_bounded=True)
 
 
 def _shown(cell: Any) -> str:
