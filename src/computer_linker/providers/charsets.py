@@ -87,7 +87,18 @@ def _guessed(sample: bytes) -> str | None:
     except ImportError:
         return None
     found = from_bytes(sample, cp_isolation=list(_USUAL)).best()
-    return None if found is None else str(found.encoding)
+    if found is None:
+        return None
+    # Charsets of one family differ in few characters: where the text is the same, the most common of them is meant.
+    same = next((name for name in _USUAL if _same(sample, name, str(found.encoding))), None)
+    return same or str(found.encoding)
+
+
+def _same(sample: bytes, one: str, other: str) -> bool:
+    try:
+        return sample.decode(one) == sample.decode(other)
+    except UnicodeDecodeError:
+        return False
 
 
 def _round_trips(charset: Charset, data: bytes) -> bool:

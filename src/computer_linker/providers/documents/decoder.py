@@ -34,7 +34,8 @@ TIME_S = 30.0
 MEMORY = 768 << 20
 MAX_OUTPUT = 64 << 20
 _AT_ONCE = 4
-_PROGRAM = "import sys; sys.path[:0] = {paths!r}; from computer_linker.providers.documents.inside.main import main; main()"
+_PROGRAM = "from computer_linker.providers.documents.inside.main import main; main()"
+_PATHS = "import sys; sys.path[:0] = {paths!r}"
 """Without `site`, which costs as much time as the rest of the start: the folders it would add are named."""
 _REFUSALS: Mapping[str, type[LinkError]] = {
     "invalid_request": InvalidRequest, "limit_exceeded": LimitExceeded, "not_found": NotFound,
@@ -58,6 +59,9 @@ class Decoder:
         self._computer = computer
         self._sandbox = sandbox
         self._limiter = anyio.Semaphore(_AT_ONCE)
+        self.program = _PROGRAM
+        """What the process runs, with its import path in front."""
+        self.time_s = TIME_S
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -94,7 +98,7 @@ class Decoder:
     async def _decoded(self, fd: int, request: Mapping[str, Any], boundary: Boundary) -> tuple[bytes, Ended, str]:
         package = os.path.realpath(Path(computer_linker.__file__).parents[1])
         libraries = os.path.realpath(sysconfig.get_path("platlib"))
-        argv = (interpreter(), "-I", "-S", "-c", _PROGRAM.format(paths=[package, libraries]))
+        argv = (interpreter(), "-I", "-S", "-c", _PATHS.format(paths=[package, libraries]) + "\n" + self.program)
         confinement = Confinement(programs=(*interpreter_places(), package))
         environ = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/tmp"}  # noqa: S108  # the sandbox's own
         plan, env = self._sandbox.wrap(argv, confinement, environ, boundary=boundary, scanned=Scanned())
@@ -119,10 +123,10 @@ class Decoder:
                     raise ExecutionFailed("The decoder's sandbox could not be prepared.") from None
         child.go()
         try:
-            with anyio.fail_after(TIME_S):
+            with anyio.fail_after(self.time_s):
                 out, _, ended = await collect(child, MAX_OUTPUT)
         except TimeoutError:
-            raise TimedOut(f"Decoding took longer than {TIME_S:.0f} s and was stopped.") from None
+            raise TimedOut(f"Decoding took longer than {self.time_s:.0f} s and was stopped.") from None
         return out, ended
 
 
