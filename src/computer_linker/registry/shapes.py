@@ -93,7 +93,8 @@ def _matches(matches: Any) -> str:
         path, line = match["path"], match["line"]
         before, after = match.get("before") or [], match.get("after") or []
         shown += [f"{path}-{line - len(before) + at}- {text}" for at, text in enumerate(before)]
-        shown.append(f"{path}{f' {match["part"]}' if match.get('part') else f':{line}'}: {match['preview']}")
+        place = f" {match['part']}" if match.get("part") else f":{line}"
+        shown.append(f"{path}{place}: {match['preview']}")
         shown += [f"{path}-{line + 1 + at}- {text}" for at, text in enumerate(after)]
     return "\n".join(shown)
 
