@@ -52,7 +52,9 @@ def word(*paragraphs: str, raw: str = "") -> bytes:
     return office(
         "word/document.xml",
         "wordprocessingml.document",
-        {"word/document.xml": f'<?xml version="1.0"?><w:document xmlns:w="{_W}"><w:body>{body}{raw}</w:body></w:document>'},
+        {
+            "word/document.xml": f'<?xml version="1.0"?><w:document xmlns:w="{_W}"><w:body>{body}{raw}</w:body></w:document>'
+        },
     )
 
 
@@ -126,7 +128,17 @@ def converted(files: list[Path], to: str, place: Path) -> list[Path]:
     profile = f"-env:UserInstallation=file://{place / 'profile'}"
     # Two runs at once on one machine disturb each other's start.
     with locked(Path(place) / "lock"):
-        argv = [program, profile, "--headless", "--norestore", "--convert-to", to, "--outdir", str(out), *map(str, files)]
+        argv = [
+            program,
+            profile,
+            "--headless",
+            "--norestore",
+            "--convert-to",
+            to,
+            "--outdir",
+            str(out),
+            *map(str, files),
+        ]
         subprocess.run(argv, capture_output=True, timeout=400, check=False, stdin=subprocess.DEVNULL)
     ending = to.partition(":")[0]
     return [made for file in files if (made := out / f"{file.stem}.{ending}").exists()]

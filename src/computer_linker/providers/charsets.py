@@ -113,5 +113,5 @@ def _is_plain(charset: Charset, data: bytes) -> bool:
     if not _round_trips(charset, data):
         return False
     text = charset.decode(data)
-    common = sum(char.isascii() and char.isprintable() or char in "\r\n\t" for char in text[:4096])
+    common = sum((char.isascii() and char.isprintable()) or char in "\r\n\t" for char in text[:4096])
     return not _CONTROLS & set(text[:4096]) and common * 2 > min(len(text), 4096)

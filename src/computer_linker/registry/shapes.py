@@ -35,7 +35,7 @@ def _document_head(parts: list[str], facts: dict[str, Any]) -> str:
     unit, count = facts.get("unit"), facts.get("count") or 0
     if unit:
         parts.append(f"{count} {unit}{'' if count == 1 else 's'}")
-        if 0 < facts.get("last", 0) and count > 1:
+        if facts.get("last", 0) > 0 and count > 1:
             first, last = facts["first"], facts["last"]
             parts.append(f"{unit} {first}" if first == last else f"{unit}s {first} to {last}")
     sheets = facts.get("sheets") or []

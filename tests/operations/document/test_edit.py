@@ -76,7 +76,9 @@ async def test_a_new_formula_is_calculated_and_the_others_are_marked_for_it(road
 async def test_a_formula_that_fills_other_cells_is_not_replaced(road: Road) -> None:
     shared = '<row r="1"><c r="A1"><f t="shared" ref="A1:A2" si="0">1+1</f><v>2</v></c></row>'
     (road.root / "a.xlsx").write_bytes(content := excel(shared))
-    assert await road.code("document.edit", "a.xlsx", input={"cells": [{"range": "A1", "values": 1}]}) == "invalid_request"
+    assert (
+        await road.code("document.edit", "a.xlsx", input={"cells": [{"range": "A1", "values": 1}]}) == "invalid_request"
+    )
     assert (road.root / "a.xlsx").read_bytes() == content
 
 
@@ -122,9 +124,13 @@ async def test_a_text_that_is_not_there_or_there_twice_changes_nothing(road: Roa
         ([{"oldText": "two", "newText": "a\nb"}], "invalid_request"),
     ):
         assert await road.code("document.edit", "a.docx", input={"texts": texts}) == code
-    assert await road.code("document.edit", "a.docx", input={"cells": [{"range": "A1", "values": 1}]}) == "invalid_request"
+    assert (
+        await road.code("document.edit", "a.docx", input={"cells": [{"range": "A1", "values": 1}]}) == "invalid_request"
+    )
     assert (road.root / "a.docx").read_bytes() == content
-    await road.data("document.edit", "a.docx", input={"texts": [{"oldText": "one", "newText": "1", "replaceAll": True}]})
+    await road.data(
+        "document.edit", "a.docx", input={"texts": [{"oldText": "one", "newText": "1", "replaceAll": True}]}
+    )
     assert (await road.data("file.read", "a.docx"))["content"] == "1 1\ntwo\n"
 
 
@@ -135,7 +141,13 @@ def form() -> bytes:
 
     writer = pypdf.PdfWriter()
     page = writer.add_blank_page(300, 200)
-    font = DictionaryObject({NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"), NameObject("/BaseFont"): NameObject("/Helvetica")})
+    font = DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        }
+    )
     field = DictionaryObject({
         NameObject("/Type"): NameObject("/Annot"), NameObject("/Subtype"): NameObject("/Widget"), NameObject("/FT"): NameObject("/Tx"),
         NameObject("/T"): TextStringObject("name"), NameObject("/F"): NumberObject(4), NameObject("/DA"): TextStringObject("/Helv 12 Tf 0 g"),

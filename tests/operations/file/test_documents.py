@@ -112,11 +112,16 @@ async def test_dates_shared_texts_and_formulas_of_a_sheet_are_what_a_person_sees
 
 
 async def test_a_presentation_is_read_by_slide(road: Road) -> None:
-    a, p = "http://schemas.openxmlformats.org/drawingml/2006/main", "http://schemas.openxmlformats.org/presentationml/2006/main"
+    a, p = (
+        "http://schemas.openxmlformats.org/drawingml/2006/main",
+        "http://schemas.openxmlformats.org/presentationml/2006/main",
+    )
     r = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
     def slide(text: str) -> str:
-        return f'<p:sld xmlns:p="{p}" xmlns:a="{a}"><p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sld>'
+        return (
+            f'<p:sld xmlns:p="{p}" xmlns:a="{a}"><p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sld>'
+        )
 
     main = f'<p:presentation xmlns:p="{p}" xmlns:r="{r}"><p:sldIdLst><p:sldId id="256" r:id="rId2"/><p:sldId id="257" r:id="rId1"/></p:sldIdLst></p:presentation>'
     content = office("ppt/presentation.xml", "presentationml.presentation", {
@@ -146,7 +151,9 @@ async def test_an_email_lists_its_attachments_and_gives_one(road: Road) -> None:
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = "a@example.org", "b@example.org", "Grüße"
     message.set_content("Please see the attachment.")
-    message.add_attachment(word("inside the letter"), maintype="application", subtype="octet-stream", filename="letter.docx")
+    message.add_attachment(
+        word("inside the letter"), maintype="application", subtype="octet-stream", filename="letter.docx"
+    )
     found = await shown(road, "a.eml", message.as_bytes(), encoding="document")
     assert "Subject: Grüße" in found["content"] and "Attachment: letter.docx" in found["content"]
     inner = await shown(road, "a.eml", message.as_bytes(), member="letter.docx")
@@ -173,7 +180,9 @@ async def test_a_notebook_is_cells_with_their_outputs(road: Road) -> None:
 
 
 async def test_a_csv_is_a_bounded_table_with_types_on_request(road: Road) -> None:
-    content = b"id;name;when;share\n" + b"".join(b"%d;n%d;2024-01-%02d;0.5\n" % (n, n, n % 28 + 1) for n in range(1, 2000))
+    content = b"id;name;when;share\n" + b"".join(
+        b"%d;n%d;2024-01-%02d;0.5\n" % (n, n, n % 28 + 1) for n in range(1, 2000)
+    )
     found = await shown(road, "a.csv", content, encoding="document", range="A1500:B1501")
     assert found["content"] == "\tid (integer)\tname (text)\n1500\t1500\tn1500\n1501\t1501\tn1501\n"
     assert found["document"]["columns"] == 4 and found["document"]["next"] == {"range": "1502:1601"}
@@ -182,10 +191,9 @@ async def test_a_csv_is_a_bounded_table_with_types_on_request(road: Road) -> Non
 
 async def test_a_parquet_file_is_a_table_with_its_types(road: Road, tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
+    files = pytest.importorskip("pyarrow.parquet")
     table = pyarrow.table({"id": list(range(5000)), "name": [f"n{n}" for n in range(5000)]})
-    pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1000)
+    files.write_table(table, tmp_path / "a.parquet", row_group_size=1000)
     found = await shown(road, "a.parquet", (tmp_path / "a.parquet").read_bytes(), range="4000:4001")
     assert found["content"] == "\tid (int64)\tname (string)\n4000\t3999\tn3999\n4001\t4000\tn4000\n"
     assert found["document"]["rows"] == 5000
@@ -251,7 +259,9 @@ async def test_a_large_picture_is_made_to_fit_and_a_small_one_sent_as_it_is(road
 async def test_a_drawing_is_rasterised_on_request(road: Road) -> None:
     pytest.importorskip("resvg_py")
     image = pytest.importorskip("PIL.Image")
-    (road.root / "a.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><rect width="40" height="20" fill="#f00"/></svg>')
+    (road.root / "a.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><rect width="40" height="20" fill="#f00"/></svg>'
+    )
     ((mime, data),) = await pictures(road, "a.svg", encoding="image")
     opened = image.open(io.BytesIO(data)).convert("RGB")
     assert mime == "image/png" and opened.size == (40, 20) and opened.getpixel((5, 5)) == (255, 0, 0)

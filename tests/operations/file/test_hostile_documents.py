@@ -30,7 +30,10 @@ LAUGHS = (
 def bomb() -> bytes:
     """A Word document whose body unpacks to a gigabyte."""
     out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(word("x"))) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
+    with (
+        zipfile.ZipFile(io.BytesIO(word("x"))) as old,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made,
+    ):
         for name in old.namelist():
             if name != "word/document.xml":
                 made.writestr(name, old.read(name))
@@ -46,7 +49,12 @@ def huge_png() -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
     head = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(100_000))) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(bytes(100_000)))
+        + chunk(b"IEND", b"")
+    )
 
 
 def looping_pdf() -> bytes:

@@ -36,7 +36,9 @@ class TextEdit(Model):
 
 
 class EditInput(Model):
-    cells: Annotated[list[CellEdit] | None, Field(min_length=1, max_length=500, description="Of an Excel workbook.")] = None
+    cells: Annotated[
+        list[CellEdit] | None, Field(min_length=1, max_length=500, description="Of an Excel workbook.")
+    ] = None
     texts: Annotated[
         list[TextEdit] | None,
         Field(min_length=1, max_length=500, description="Of a Word, PowerPoint or OpenDocument file."),
@@ -56,7 +58,9 @@ class EditedDocument(Model):
     size: int
     sha256: str
     changes: Annotated[int, Field(description="Cells, places or fields that were set.")]
-    parts: Annotated[list[str], Field(description="The parts of the package that were rewritten; all others are copied.")]
+    parts: Annotated[
+        list[str], Field(description="The parts of the package that were rewritten; all others are copied.")
+    ]
 
 
 @operation(
@@ -97,7 +101,9 @@ async def document_edit(
     await ctx.change([Write(path, found.payload, expect=mark)], dry_run=options.dry_run)
     facts = found.facts
     if facts.get("recalculates"):
-        ctx.warn("Formulas keep their old results until the workbook is opened in an application, which calculates anew.")
+        ctx.warn(
+            "Formulas keep their old results until the workbook is opened in an application, which calculates anew."
+        )
     count = int(facts.get("cells") or facts.get("replaced") or facts.get("fields") or 0)
     ctx.note(size=len(found.payload), changes=count)
     return EditedDocument(

@@ -213,7 +213,9 @@ async def _by_ocr(ctx: Context, fd: int, kind: str, page: int, request: dict[str
     if len(pixels.payload) != width * height * 4:
         return None
     try:
-        lines = await ctx.use(Ocr).lines(Pixmap(width, height, width * 4, pixels.payload, Rect(x=0, y=0, width=width, height=height)))
+        lines = await ctx.use(Ocr).lines(
+            Pixmap(width, height, width * 4, pixels.payload, Rect(x=0, y=0, width=width, height=height))
+        )
     except ProviderUnavailable as error:
         ctx.warn(f"Page {page} is a scan, and no OCR engine is installed. {error.message}")
         return None

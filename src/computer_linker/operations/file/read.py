@@ -47,7 +47,9 @@ class ReadOptions(DocumentOptions):
     ] = "auto"
     charset: Annotated[
         str | None,
-        Field(max_length=40, description="Of a text that is not UTF-8: `auto` to recognise it, or a name such as cp1252."),
+        Field(
+            max_length=40, description="Of a text that is not UTF-8: `auto` to recognise it, or a name such as cp1252."
+        ),
     ] = None
 
 
@@ -80,7 +82,9 @@ class DocumentText(FileText):
         Example("Read the end of a log.", {"target": "notes.txt", "options": {"tailLines": 20}}),
     ],
 )
-async def file_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> FileText | LegacyText | DocumentText:
+async def file_read(
+    ctx: Context, target: str, options: ReadOptions = ReadOptions()
+) -> FileText | LegacyText | DocumentText:
     """Read one file: its start, some lines, or its end. The digest is always of the whole file.
 
     A page ends after a whole line where it can; `nextLine` says where to go on. A file that has other names (hard links) is
@@ -144,7 +148,9 @@ async def _document(
     if options.encoding == "image" and kind not in ("picture", "svg", "pdf") and options.member is None:
         raise InvalidRequest(f"{path.shown} is no picture, drawing or PDF.", path=path.shown)
     if options.start_byte is not None or options.tail_lines is not None:
-        raise InvalidRequest("A document is read by `page`, `sheet`, `range`, `member` or `startLine`; its bytes with base64.")
+        raise InvalidRequest(
+            "A document is read by `page`, `sheet`, `range`, `member` or `startLine`; its bytes with base64."
+        )
     request = {
         "page": options.page, "sheet": options.sheet, "range": options.range, "member": options.member,
         "start_line": options.start_line, "line_count": options.line_count, "max_bytes": min(options.max_bytes, MAX_BYTES),
@@ -273,7 +279,10 @@ def _decoded(ctx: Context, path: RootedPath, content: bytes, *, begins_inside: b
         if document_kind(content, path.name, also_text=False) == "picture":
             encoding, what = "image", "a picture; read it with `encoding` `image`."
         else:
-            encoding, what = "base64", f"not UTF-8 text ({fault.reason}); read it with `encoding` `base64`" + _legacy_hint(content)
+            encoding, what = (
+                "base64",
+                f"not UTF-8 text ({fault.reason}); read it with `encoding` `base64`" + _legacy_hint(content),
+            )
         raise InvalidRequest(
             f"{path.shown} is {what}", path=path.shown, field="options.encoding", encoding=encoding
         ) from None

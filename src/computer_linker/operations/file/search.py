@@ -1,9 +1,9 @@
 """file.search: lines that match a pattern."""
 
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.operations.file.inside import search_documents
@@ -90,7 +90,7 @@ async def file_search(
 ) -> Matches:
     """Find lines by regular expression or text, in a folder or one file. Sensitive and special files are left out.
 
-    With `documents` the texts of documents are searched, decoded in the sandbox and cached by digest; `part` says where a line is.
+    With `documents` the texts of documents are searched, decoded in the sandbox and cached by digest; `part` names the page.
     """
     query = _query(input, options)
     after = from_cursor(options.cursor, _digest(query, options))

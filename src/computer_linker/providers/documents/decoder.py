@@ -5,6 +5,7 @@ import os
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from computer_linker.errors import (
     ProviderUnavailable,
     TimedOut,
 )
-from computer_linker.extras import remedy
+from computer_linker.extras import Extra, remedy
 from computer_linker.model.scope import ScopePolicy
 from computer_linker.providers.processes.streams import collect
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement
@@ -96,10 +97,9 @@ class Decoder:
         return boundary
 
     async def _decoded(self, fd: int, request: Mapping[str, Any], boundary: Boundary) -> tuple[bytes, Ended, str]:
-        package = os.path.realpath(Path(computer_linker.__file__).parents[1])
-        libraries = os.path.realpath(sysconfig.get_path("platlib"))
-        argv = (interpreter(), "-I", "-S", "-c", _PATHS.format(paths=[package, libraries]) + "\n" + self.program)
-        confinement = Confinement(programs=(*interpreter_places(), package))
+        paths = _import_path()
+        argv = (interpreter(), "-I", "-S", "-c", _PATHS.format(paths=paths) + "\n" + self.program)
+        confinement = Confinement(programs=(*interpreter_places(), paths[0]))
         environ = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/tmp"}  # noqa: S108  # the sandbox's own
         plan, env = self._sandbox.wrap(argv, confinement, environ, boundary=boundary, scanned=Scanned())
         try:
@@ -130,10 +130,17 @@ class Decoder:
         return out, ended
 
 
+@lru_cache(maxsize=1)
+def _import_path() -> list[str]:
+    """The folder of this package, and that of the libraries."""
+    package = Path(computer_linker.__file__).parents[1]
+    return [os.path.realpath(package), os.path.realpath(sysconfig.get_path("platlib"))]
+
+
 def _refusal(facts: dict[str, Any]) -> LinkError:
     message = str(facts["message"])
     if facts["error"] == "missing":
-        extra = "parquet" if facts.get("library") == "pyarrow" else "documents"
+        extra: Extra = "parquet" if facts.get("library") == "pyarrow" else "documents"
         return ProviderUnavailable(f"{message} {remedy(extra)}", library=facts.get("library"), extra=extra)
     return _REFUSALS.get(str(facts["error"]), ExecutionFailed)(message)
 

@@ -26,6 +26,7 @@ _MAX_SHEETS = 50
 _MAX_CACHE = 256 << 20
 _VERSION = 1
 """Part of the cache's folder: raised when the readers change what they give."""
+_MAX_SEEN = 20_000
 _UNREADABLE = b""
 _PIECE = 1 << 22
 
@@ -47,10 +48,13 @@ class Texts:
     async def of(self, file: Held, policy: ScopePolicy) -> tuple[Path, bool] | None:
         """The file with a document's text, and whether it was decoded just now; None for no document, or one too large."""
         info = os.fstat(file.fd)
-        if info.st_size > _MAX_FILE or (kind := kind_of(os.pread(file.fd, HEAD, 0))) not in ("pdf", "package"):
+        kind = kind_of(os.pread(file.fd, HEAD, 0))
+        if info.st_size > _MAX_FILE or kind not in ("pdf", "package"):
             return None
         key = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         digest = self._seen.get(key) or await anyio.to_thread.run_sync(_digest, file.fd)
+        if len(self._seen) > _MAX_SEEN:
+            self._seen.clear()
         self._seen[key] = digest
         place = self._folder / digest
         if place.exists():

@@ -40,7 +40,7 @@ def zip_archive(package: Package, request: Request) -> Document | Payload:
 def tar_archive(file: BinaryIO, request: Request) -> Document | Payload:
     """The names and sizes in a tar archive, compressed or not, or one member; links are not followed."""
     try:
-        with tarfile.open(fileobj=_Bounded(file), mode="r|*") as archive:
+        with tarfile.open(fileobj=file, mode="r|*") as archive:
             if request.member is None:
                 if request.wants_image:
                     no_image("tar archive")
@@ -51,16 +51,6 @@ def tar_archive(file: BinaryIO, request: Request) -> Document | Payload:
     except _FAULTS as error:
         raise damaged(f"the archive cannot be read ({str(error)[:200]})") from None
     raise _absent(request.member)
-
-
-class _Bounded:
-    """A file that tarfile reads as a stream, so that it never seeks by what the archive says."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        return self._file.read(size)
 
 
 def _about(one: tarfile.TarInfo) -> str:
@@ -104,7 +94,8 @@ def _is_old_tar(block: bytes) -> bool:
 
 
 def _listing(kind: str, entries: Iterable[tuple[str, int, str]]) -> Document:
-    lines, total, is_cut = [], 0, False
+    lines: list[str] = []
+    total, is_cut = 0, False
     for name, size, about in entries:
         if len(lines) >= _MAX_LISTED:
             is_cut = True

@@ -61,7 +61,9 @@ class _PageText(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._hidden:
             blank = " " if data[:1].isspace() else "", " " if data[-1:].isspace() else ""
-            self.pieces.append(data if self._pre else blank[0] + " ".join(data.split()) + (blank[1] if data.strip() else ""))
+            self.pieces.append(
+                data if self._pre else blank[0] + " ".join(data.split()) + (blank[1] if data.strip() else "")
+            )
 
 
 def page_text(markup: str) -> str:
@@ -119,7 +121,9 @@ def mail(file: BinaryIO, request: Request) -> Document | Payload:
     lines = [f"{name}: {_header(message, name)}" for name in ("From", "To", "Cc", "Date", "Subject") if message[name]]
     lines += ["", _body(message).strip("\n"), ""]
     lines += [f"Attachment: {name} ({part.get_content_type()}, {len(_bytes(part))} bytes)" for name, part in attached]
-    return Document("e-mail", parts=[Part(1, "\n".join(lines).strip("\n") + "\n")], facts={"attachments": len(attached)})
+    return Document(
+        "e-mail", parts=[Part(1, "\n".join(lines).strip("\n") + "\n")], facts={"attachments": len(attached)}
+    )
 
 
 def _header(message: Message, name: str) -> str:
@@ -188,10 +192,9 @@ def notebook(file: BinaryIO, request: Request) -> Document | Payload:
     file.seek(0)
     try:
         book = json.loads(file.read())
-        if "worksheets" in book:
-            cells = [cell for sheet in book["worksheets"] for cell in sheet["cells"]]
-        else:
-            cells = list(book["cells"])
+        # Before version 4 the cells lay in worksheets.
+        sheets = book.get("worksheets", [book])
+        cells = [cell for sheet in sheets for cell in sheet["cells"]]
         parts = [_cell(number, cell, request) for number, cell in enumerate(cells, 1)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(f"it is no notebook ({error})") from None

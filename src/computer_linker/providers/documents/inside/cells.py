@@ -142,7 +142,9 @@ def _in_row(
         cell = known.get(column)
         if cell is not None:
             if cell.governs:
-                raise invalid(f"The formula of {letters(column)}{row.number} also fills other cells; it is not replaced.")
+                raise invalid(
+                    f"The formula of {letters(column)}{row.number} also fills other cells; it is not replaced."
+                )
             if cell.has_formula:
                 gone.append(f"{letters(column)}{row.number}")
             patches.append((cell.start, cell.end, _cell(prefix, row.number, column, value, cell.style)))
@@ -221,9 +223,8 @@ def recalculated(workbook: bytes) -> bytes:
             return re.sub(rb'fullCalcOnLoad="[^"]*"', b'fullCalcOnLoad="1"', workbook)
         at = found.end() - (2 if found[0].endswith(b"/>") else 1)
         return workbook[:at] + b' fullCalcOnLoad="1"' + workbook[at:]
-    last = None
-    for last in re.finditer(rb"</((?:\w+:)?)(?:sheets|functionGroups|externalReferences|definedNames)>", workbook):
-        pass
-    if last is None:
+    ends = list(re.finditer(rb"</((?:\w+:)?)(?:sheets|functionGroups|externalReferences|definedNames)>", workbook))
+    if not ends:
         return workbook
+    last = ends[-1]
     return workbook[: last.end()] + b"<" + last[1] + b'calcPr fullCalcOnLoad="1"/>' + workbook[last.end() :]

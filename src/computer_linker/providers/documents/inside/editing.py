@@ -3,7 +3,15 @@
 import io
 from typing import Any, BinaryIO
 
-from computer_linker.providers.documents.inside.base import Payload, Refused, Request, damaged, invalid, missing, too_large
+from computer_linker.providers.documents.inside.base import (
+    Payload,
+    Refused,
+    Request,
+    damaged,
+    invalid,
+    missing,
+    too_large,
+)
 from computer_linker.providers.documents.inside.cells import (
     recalculated,
     surveyed,
@@ -45,7 +53,9 @@ def edit(kind: str, file: BinaryIO, request: Request) -> Payload:
     return Payload("edited", {**facts, "parts": sorted(changed)}, repacked(package, changed))
 
 
-def _texts(package: Package, kind: str, main: str, edits: list[dict[str, Any]]) -> tuple[dict[str, bytes], dict[str, Any]]:
+def _texts(
+    package: Package, kind: str, main: str, edits: list[dict[str, Any]]
+) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The changed parts of a document whose paragraphs hold the texts."""
     slides = slide_parts(package, main) if kind == "powerpoint" else []
     changed: dict[str, bytes] = {}
@@ -59,7 +69,9 @@ def _texts(package: Package, kind: str, main: str, edits: list[dict[str, Any]]) 
         if count == 0:
             raise Refused("not_found", f"No paragraph holds the text {edit['oldText'][:100]!r}.")
         if count > 1 and not edit.get("replaceAll"):
-            raise invalid(f"The text {edit['oldText'][:100]!r} is there {count} times; give more of it, or use replaceAll.")
+            raise invalid(
+                f"The text {edit['oldText'][:100]!r} is there {count} times; give more of it, or use replaceAll."
+            )
         changed |= {part: content for part, (content, number) in found.items() if number}
         total += count
     return changed, {"replaced": total}

@@ -128,7 +128,9 @@ def excel(package: Package, request: Request, main: str) -> Document:
     index = book.index(request)
     wanted = None if request.range is None else area_of(request.range)
     used, rows, goes_on = _cells(package, book.parts[index], wanted, request.max_bytes)
-    strings = book.strings({int(value) for row in rows.values() for kind, value, _ in row.values() if kind == "s" and value.isdigit()})
+    strings = book.strings(
+        {int(value) for row in rows.values() for kind, value, _ in row.values() if kind == "s" and value.isdigit()}
+    )
     styles = book.date_styles()
     area = _area(wanted, used, rows)
     lines = Lines([letters(column) for column in range(area.left, area.right + 1)], request.max_bytes)
@@ -140,7 +142,10 @@ def excel(package: Package, request: Request, main: str) -> Document:
         ]
         if any(texts) and not lines.add(number, texts):
             break
-    facts: dict[str, Any] = {"sheets": book.names[:200], "range": str(Area(area.left, area.top, area.right, area.bottom))}
+    facts: dict[str, Any] = {
+        "sheets": book.names[:200],
+        "range": str(Area(area.left, area.top, area.right, area.bottom)),
+    }
     if used is not None:
         facts["used"] = str(used)
     end = area.bottom if not lines.is_full else lines.last

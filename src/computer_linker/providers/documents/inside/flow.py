@@ -129,9 +129,7 @@ def _word_part(flow: Flow, pieces: Iterable[bytes]) -> None:
     def start_without_stops(name: str, attributes: dict[str, str]) -> None:
         nonlocal stops
         stops += name == "tabs"
-        if not (stops and name == "tab"):
-            start(name, attributes)
-        elif skipped:
+        if not (stops and name == "tab") or skipped:
             start(name, attributes)
 
     def end_without_stops(name: str) -> None:

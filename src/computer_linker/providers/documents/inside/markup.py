@@ -115,7 +115,10 @@ def tree(content: bytes) -> Node:
         else:
             stack[-1].text += data
 
-    feed(parser(start, lambda _name: stack.pop() and None, text), [content])
+    def end(_name: str) -> None:
+        stack.pop()
+
+    feed(parser(start, end, text), [content])
     return root.children[0]
 
 

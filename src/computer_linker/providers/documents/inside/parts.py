@@ -29,7 +29,11 @@ def kind_of(package: Package) -> tuple[str, str]:
         name, stated = node.attributes.get("PartName", "").lstrip("/"), node.attributes.get("ContentType", "")
         if stated.endswith("main+xml") and name in package and (not main or name == main):
             for word, kind in _OFFICE.items():
-                if word in stated or (kind != "word" and f"ms-{kind}" in stated) or (kind == "word" and "ms-word" in stated):
+                if (
+                    word in stated
+                    or (kind != "word" and f"ms-{kind}" in stated)
+                    or (kind == "word" and "ms-word" in stated)
+                ):
                     return kind, name
     if any(name.endswith(".bin") and "workbook" in name for name in package.infos):
         raise Refused("invalid_request", "A binary workbook (.xlsb) is not read; save it as .xlsx.")

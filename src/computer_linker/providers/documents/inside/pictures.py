@@ -48,7 +48,9 @@ def picture(file: BinaryIO, request: Request) -> Payload:
         raise Refused("limit_exceeded", "The picture needs more memory than a decoder may use.") from None
     except (OSError, ValueError, SyntaxError, TypeError, IndexError, KeyError, EOFError, ArithmeticError) as error:
         if "cannot identify" in str(error):
-            raise invalid("This is no picture that can be decoded here (HEIC needs the library `pillow-heif`).") from None
+            raise invalid(
+                "This is no picture that can be decoded here (HEIC needs the library `pillow-heif`)."
+            ) from None
         raise damaged(f"the picture cannot be decoded ({str(error)[:200]})") from None
 
 
@@ -92,7 +94,7 @@ def svg(file: BinaryIO, request: Request) -> Payload:
     if root.name != "svg":
         raise invalid("This is no SVG drawing.")
     width, height = _drawn_size(root.attributes)
-    scale = {"width": request.max_edge} if width >= height else {"height": request.max_edge}
+    scale: dict[str, Any] = {"width": request.max_edge} if width >= height else {"height": request.max_edge}
     if 0 < max(width, height) <= request.max_edge:
         scale = {}
     try:

@@ -12,7 +12,9 @@ def slide_parts(package: Package, main: str) -> list[str]:
     """The slides' parts in the order they are shown."""
     related = relations(package, main)
     listed = tree(package.read(main)).find_all("sldId")
-    return [related[key] for one in listed if (key := one.attributes.get("id", "")) in related and related[key] in package]
+    return [
+        related[key] for one in listed if (key := one.attributes.get("id", "")) in related and related[key] in package
+    ]
 
 
 def powerpoint(package: Package, request: Request, main: str) -> Document:
