@@ -1,5 +1,6 @@
 """Excel workbooks: a range of one sheet, found by scanning the sheet's bytes instead of parsing all of it."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -81,7 +82,7 @@ class Workbook:
             data = rest + piece
             starts = [match.start() for match in _ITEM.finditer(data)]
             # The last item may go on in the next piece.
-            for at, end in zip(starts, starts[1:], strict=False):
+            for at, end in itertools.pairwise(starts):
                 seen += 1
                 if seen in wanted:
                     found[seen] = _string(data[at:end])

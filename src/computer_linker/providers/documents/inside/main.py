@@ -46,6 +46,7 @@ def main() -> None:
         answer = {"error": "limit_exceeded", "message": "The file needs more memory than a decoder may use."}
     except RecursionError:
         answer = {"error": "execution_failed", "message": "The file is nested too deeply to decode."}
+    answer["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     _print(json.dumps(answer).encode("ascii") + b"\n" + payload)
     # Libraries that a hostile file may have left in any state are not finalised.
     os._exit(0)
