@@ -62,7 +62,9 @@ async def _seconds(road: Road, name: str, options: dict[str, Any], holds: str) -
 async def _peak(road: Road, name: str, area: str) -> float:
     with (road.root / name).open("rb") as file:
         order = {"action": "read", "kind": "package", "range": area}
-        found = await road.app.services.use(Decoder).run(file.fileno(), order, road.app.services.config.scopes[0].policy)
+        found = await road.app.services.use(Decoder).run(
+            file.fileno(), order, road.app.services.config.scopes[0].policy
+        )
     return float(found.facts["peak"]) / 1e6
 
 

@@ -251,9 +251,9 @@ async def test_a_large_picture_is_made_to_fit_and_a_small_one_sent_as_it_is(road
     image.effect_noise((3000, 2000), 50).save(out, "TIFF")
     (road.root / "a.tif").write_bytes(out.getvalue())
     (road.root / "a.png").write_bytes(PNG)
-    ((mime, data),) = await pictures(road, "a.tif")
+    ((mime, data),) = await pictures(road, "a.tif", encoding="image")
     assert mime in ("image/png", "image/jpeg") and image.open(io.BytesIO(data)).size == (1568, 1045)
-    assert await pictures(road, "a.png") == [("image/png", PNG)]
+    assert await pictures(road, "a.png", encoding="image") == [("image/png", PNG)]
 
 
 async def test_a_drawing_is_rasterised_on_request(road: Road) -> None:

@@ -99,7 +99,7 @@ HOSTILE: dict[str, tuple[Any, set[str]]] = {
 async def test_a_hostile_file_costs_a_clear_error_and_nothing_else(name: str, road: Road) -> None:
     make, codes = HOSTILE[name]
     (road.root / name).write_bytes(make())
-    answer = await road.call("file.read", name)
+    answer = await road.call("file.read", name, options={"encoding": "document"})
     assert not answer["ok"] and answer["error"]["code"] in codes, answer.get("error")
     assert answer["error"]["message"].endswith(".") and "Traceback" not in answer["error"]["message"]
     assert [path.name for path in road.root.iterdir()] == [name]

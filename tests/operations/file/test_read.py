@@ -310,7 +310,7 @@ PIXEL = base64.b64decode(
 
 async def test_a_picture_is_shown_beside_the_answer(road: Road) -> None:
     (road.root / "logo.png").write_bytes(PIXEL)
-    refused = (await road.call("file.read", "logo.png", options={"encoding": "utf8"}))["error"]
+    refused = (await road.call("file.read", "logo.png"))["error"]
     assert refused["code"] == "invalid_request" and "`encoding` `image`" in refused["message"]
     call = {"scope": "app", "op": "file.read", "target": "logo.png", "options": {"encoding": "image"}}
     reply = await road.app.dispatcher.call_wire(call, LOCAL)

@@ -40,9 +40,9 @@ class ReadOptions(DocumentOptions):
     encoding: Annotated[
         Encoding | Literal["auto", "document", "image", "stream"],
         Field(
-            description="`auto`: text as it is, documents as their text, pictures beside the answer. `document` also for CSV, "
-            "notebooks, e-mail and HTML, `image` a page or drawing as a picture, `utf8` text only, `base64` any file's bytes; "
-            "`stream` only between computers."
+            description="`auto`: text as it is, documents as their text. `document` also for CSV, notebooks, e-mail and HTML; `image` "
+            "shows a picture, drawing or PDF page beside the answer; `utf8` text only; `base64` any file's bytes; `stream` only "
+            "between computers."
         ),
     ] = "auto"
     charset: Annotated[
@@ -127,7 +127,9 @@ async def _kind_of_unreadable(ctx: Context, path: RootedPath, piece: Piece) -> s
         head = (await ctx.computer.files.read(path, Window(HEAD, 0, is_text=False))).content
     if not head.startswith(b"%PDF-") and b"\0" not in head and _is_utf8(piece.content) and _is_utf8(head):
         return None
-    return document_kind(head, path.name, also_text=False)
+    kind = document_kind(head, path.name, also_text=False)
+    # A program that reads files as text would take the empty content beside a picture for the file.
+    return None if kind == "picture" else kind
 
 
 def _is_utf8(content: bytes) -> bool:

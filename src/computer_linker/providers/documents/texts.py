@@ -52,7 +52,8 @@ class Texts:
         if info.st_size > _MAX_FILE or kind not in ("pdf", "package"):
             return None
         key = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
-        digest = self._seen.get(key) or await anyio.to_thread.run_sync(_digest, file.fd)
+        known = self._seen.get(key)
+        digest = await anyio.to_thread.run_sync(_digest, file.fd) if known is None else known
         if len(self._seen) > _MAX_SEEN:
             self._seen.clear()
         self._seen[key] = digest

@@ -32,6 +32,8 @@ def pdf(file: BinaryIO, request: Request) -> Document | Payload:
         if "password" in str(error).lower():
             raise invalid("It is encrypted, and passwords are not supported.") from None
         raise damaged(str(error)) from None
+    if found.get_formtype():
+        found.init_forms()
     count = len(found)
     first = check_page(request, max(1, count), "page")
     try:
@@ -50,7 +52,7 @@ def _title(found: Any) -> str:
 def _pages(found: Any, first: int, facts: dict[str, Any], fault: type[Exception]) -> Iterator[Part]:
     for number in range(first, len(found) + 1):
         try:
-            page = found[number - 1]
+            page = _with_fields(found, number - 1)
             text = _plain(page.get_textpage().get_text_bounded())
             if not text and any(True for _ in page.get_objects(max_depth=2)):
                 facts.setdefault("scanned", []).append(number)
@@ -59,6 +61,16 @@ def _pages(found: Any, first: int, facts: dict[str, Any], fault: type[Exception]
         except fault:
             text = "(this page is damaged)\n"
         yield Part(number, text)
+
+
+def _with_fields(found: Any, index: int) -> Any:
+    """A page with the contents of its form's fields as text on it; the file itself is not changed."""
+    page = found[index]
+    if found.formenv is not None:
+        page.flatten()
+        page.close()
+        page = found[index]
+    return page
 
 
 def _plain(text: str) -> str:

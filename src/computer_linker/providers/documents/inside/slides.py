@@ -7,6 +7,8 @@ from computer_linker.providers.documents.inside.flow import Flow, OdfText
 from computer_linker.providers.documents.inside.markup import Node, feed, parser, relations, tree
 from computer_linker.providers.documents.inside.package import Package
 
+_MAX_CHART = 200
+
 
 def slide_parts(package: Package, main: str) -> list[str]:
     """The slides' parts in the order they are shown."""
@@ -30,6 +32,9 @@ def powerpoint(package: Package, request: Request, main: str) -> Document:
                 text = _drawn(tree(package.read(part)))
                 notes = [one for one in relations(package, part).values() if "/notesSlides/" in one and one in package]
                 said = _drawn(tree(package.read(notes[0])), notes=True) if notes else ""
+                text += "".join(
+                    _chart(package, part) for part in relations(package, part).values() if "/charts/" in part
+                )
                 yield Part(number, text + (f"Notes: {said}" if said.strip() else ""))
 
     return Document("presentation", "slide", len(parts), read())
@@ -52,6 +57,15 @@ def _drawn(root: Node, *, notes: bool = False) -> str:
         elif node.name != "Fallback":
             stack += reversed(node.children)
     return "\n".join(lines) + ("\n" if lines else "")
+
+
+def _chart(package: Package, part: str) -> str:
+    """The texts of a chart: its title, series and categories, and their numbers."""
+    if part not in package:
+        return ""
+    texts = [node.text.strip() for node in tree(package.read(part)).find_all("v", "t")]
+    shown = dict.fromkeys(text for text in texts if text)
+    return f"Chart: {', '.join(list(shown)[:_MAX_CHART])}\n" if shown else ""
 
 
 def _is_notes_body(shape: Node) -> bool:
