@@ -1,6 +1,5 @@
 """document.edit: change a cell, a text or a form field of a document, and nothing else of it."""
 
-import os
 from hashlib import sha256
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from computer_linker.errors import Conflict, ExecutionFailed, InvalidRequest, Li
 from computer_linker.model.base import Model
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import Sha256, file_path
-from computer_linker.providers.documents.decoder import Decoded, Decoder
+from computer_linker.providers.documents.decoder import Decoded, Decoder, in_memory
 from computer_linker.providers.documents.kinds import HEAD, kind_of
 from computer_linker.registry import Capability, Context, Effect, Example, operation
 
@@ -122,14 +121,8 @@ async def _edited(ctx: Context, path: RootedPath, input: EditInput) -> tuple[Dec
     if kind not in ("package", "pdf"):
         raise InvalidRequest(f"{path.shown} is no document that can be edited.", path=path.shown)
     order: dict[str, Any] = {"action": "edit", "kind": kind, "edits": input.to_wire()}
-    fd = os.memfd_create("document", os.MFD_CLOEXEC)
-    try:
-        view = memoryview(old)
-        while view:
-            view = view[os.write(fd, view) :]
+    with in_memory(old) as fd:
         found = await ctx.use(Decoder).run(fd, order, ctx.scope.policy)
-    finally:
-        os.close(fd)
     ctx.boundary = found.boundary
     if not found.payload:
         raise ExecutionFailed("The decoder gave no new content.")

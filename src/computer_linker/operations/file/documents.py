@@ -1,8 +1,6 @@
 """How file.read shows documents: decoded in the sandbox, cut to the client's budget, with where to read on."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -13,7 +11,7 @@ from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import Conflict, InvalidRequest, LinkError, ProviderUnavailable
 from computer_linker.model.geometry import Rect
 from computer_linker.model.paths import RootedPath
-from computer_linker.providers.documents.decoder import Decoded, Decoder
+from computer_linker.providers.documents.decoder import Decoded, Decoder, in_memory
 from computer_linker.providers.documents.kinds import HEAD, kind_of, text_kind_of
 from computer_linker.providers.ocr import Ocr
 from computer_linker.registry import Context, Model
@@ -150,7 +148,7 @@ async def _member(ctx: Context, found: Decoded, request: dict[str, Any], depth: 
     kind = document_kind(found.payload, name, also_text=False)
     if kind is not None and depth < _NEWLY_MADE:
         inner = {key: value for key, value in request.items() if key != "member"} | {"name": name}
-        with _in_memory(found.payload) as fd:
+        with in_memory(found.payload) as fd:
             content = await _decoded(ctx, fd, kind, inner, depth + 1)
         return content.model_copy(update={"facts": content.facts.model_copy(update={"member": name})})
     try:
@@ -169,18 +167,6 @@ async def _member(ctx: Context, found: Decoded, request: dict[str, Any], depth: 
         content=shown.decode(), truncated=is_cut, start_line=start, next_line=next_line,
         facts=facts.model_copy(update={"next": ReadOn(start_line=next_line)}) if next_line else facts,
     )  # fmt: skip
-
-
-@contextmanager
-def _in_memory(content: bytes) -> Iterator[int]:
-    fd = os.memfd_create("member", os.MFD_CLOEXEC)
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
-        yield fd
-    finally:
-        os.close(fd)
 
 
 async def _text(ctx: Context, fd: int, kind: str, found: Decoded, request: dict[str, Any]) -> Content:

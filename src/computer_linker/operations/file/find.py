@@ -79,7 +79,7 @@ async def file_find(
 
 
 async def _containing(ctx: Context, folder: Held, query: NameQuery, options: FindOptions, text: str) -> FoundFiles:
-    """The files whose name fits and whose content holds the text. All of them are in one answer, or it says that some are not."""
+    """The files whose name fits and whose content holds the text. `truncated` when some are not in it."""
     if options.cursor is not None or "\n" in text:
         raise InvalidRequest("`containing` is one line of text, and its answer has no pages.", field="options")
     search = ctx.use(Search)

@@ -40,9 +40,9 @@ class ReadOptions(DocumentOptions):
     encoding: Annotated[
         Encoding | Literal["auto", "document", "image", "stream"],
         Field(
-            description="`auto`: text as it is, documents as their text. `document` also for CSV, notebooks, e-mail and HTML; `image` "
-            "shows a picture, drawing or PDF page beside the answer; `utf8` text only; `base64` any file's bytes; `stream` only "
-            "between computers."
+            description="`auto`: text as it is, documents as their text. `document` also for CSV, notebooks, e-mail and HTML; "
+            "`image` shows a picture, drawing or PDF page beside the answer; `utf8` text only; `base64` any file's bytes; "
+            "`stream` only between computers."
         ),
     ] = "auto"
     charset: Annotated[
@@ -88,8 +88,8 @@ async def file_read(
     """Read one file: its start, some lines, or its end. The digest is always of the whole file.
 
     A page ends after a whole line where it can; `nextLine` says where to go on. A file that has other names (hard links) is
-    read with a warning, because one of them may lie outside the scope. Documents (PDF, Office, OpenDocument, EPUB, archives,
-    pictures, sound, video) are recognised by content and decoded in a sandbox; `document.next` has the options to read on.
+    read with a warning, because one of them may lie outside the scope. Documents (PDF,
+    Word, Excel, PowerPoint, OpenDocument, EPUB, archives, sound, video) are recognised by content and decoded in a sandbox; `document.next` has the options to read on.
     Other bytes that are not UTF-8 are refused with `invalid_request`: read such a text with `charset`, and any file's bytes
     with `encoding` `base64`.
     """

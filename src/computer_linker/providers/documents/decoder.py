@@ -3,7 +3,8 @@
 import json
 import os
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -128,6 +129,19 @@ class Decoder:
         except TimeoutError:
             raise TimedOut(f"Decoding took longer than {self.time_s:.0f} s and was stopped.") from None
         return out, ended
+
+
+@contextmanager
+def in_memory(content: bytes) -> Iterator[int]:
+    """A descriptor of a file with this content that has no name."""
+    fd = os.memfd_create("document", os.MFD_CLOEXEC)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        yield fd
+    finally:
+        os.close(fd)
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,7 @@ _DATE_IDS = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50
 _DATE = re.compile(r"[ymdhs]", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|_.')
 _MAX_WANTED = 200_000
+_MAX_ROW_BYTES = 32 << 20
 
 
 class Workbook:
@@ -201,13 +202,13 @@ def _from_row(head: bytes, pieces: Iterator[bytes], top: int) -> Iterator[bytes]
     while True:
         last = data.rfind(b"<row ")
         found = _ROW.match(data, last) if last >= 0 else None
-        if found is None or int(found[1]) >= top or b"</sheetData" in data[last:]:
+        if found is not None and (int(found[1]) >= top or b"</sheetData" in data[last:]):
             break
-        # Rows are in order: everything before the last row of this piece has a smaller number.
+        # Rows are in order: all before the last one of this piece have smaller numbers. A tag cut by its end is read on.
         following = next(pieces, None)
-        if following is None:
+        if following is None or len(data) > _MAX_ROW_BYTES:
             break
-        data = data[last:] + following
+        data = (data[last:] if found is not None else data) + following
     at = next((match.start() for match in _ROW.finditer(data) if int(match[1]) >= top), None)
     if at is None:
         closing = data.rfind(b"</sheetData")

@@ -77,67 +77,69 @@ def word(package: Package, request: Request, main: str) -> Document:
 
 
 def _word_part(flow: Flow, pieces: Iterable[bytes]) -> None:
-    skipped, in_text = 0, False
+    handlers = WordText(flow)
+    feed(parser(handlers.start, handlers.end, handlers.text), pieces)
 
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal skipped, in_text
-        if skipped or name in ("Fallback", "del", "instrText", "delText", "moveFrom"):
-            skipped += 1
+
+class WordText:
+    """Handlers for the elements of WordprocessingML. Deleted text, field codes and fallback drawings are left out."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._skipped = 0
+        self._in_text = False
+        self._stops = 0
+        """Above 0 inside `tabs`, where `tab` is a tab stop and not a character."""
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self._skipped or name in ("Fallback", "del", "instrText", "delText", "moveFrom"):
+            self._skipped += 1
             return
         match name:
             case "t":
-                in_text = True
-            case "tab":
-                flow.add("\t")
+                self._in_text = True
+            case "tabs":
+                self._stops += 1
+            case "tab" if not self._stops:
+                self._flow.add("\t")
             case "br" | "cr":
-                flow.add("\n")
+                self._flow.add("\n")
             case "noBreakHyphen":
-                flow.add("-")
+                self._flow.add("-")
             case "tr":
-                flow.start_row()
+                self._flow.start_row()
             case "tc":
-                flow.start_cell()
+                self._flow.start_cell()
             case "numPr":
-                flow.prefix = flow.prefix or "- "
+                self._flow.prefix = self._flow.prefix or "- "
             case "pStyle":
-                style = attributes.get("w:val", "")
-                level = 1 if style == "Title" else int(found[1]) if (found := _HEADING.search(style)) else 0
-                flow.prefix = "#" * level + " " if level else flow.prefix
+                self._flow.prefix = _heading(attributes.get("w:val", "")) or self._flow.prefix
 
-    def end(name: str) -> None:
-        nonlocal skipped, in_text
-        if skipped:
-            skipped -= 1
+    def end(self, name: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
             return
         match name:
             case "t":
-                in_text = False
+                self._in_text = False
+            case "tabs":
+                self._stops -= 1
             case "p":
-                flow.end_paragraph()
+                self._flow.end_paragraph()
             case "tc":
-                flow.end_cell()
+                self._flow.end_cell()
             case "tr":
-                flow.end_row()
+                self._flow.end_row()
 
-    def text(data: str) -> None:
-        if in_text and not skipped:
-            flow.add(data)
+    def text(self, data: str) -> None:
+        if self._in_text and not self._skipped:
+            self._flow.add(data)
 
-    # `tab` inside `tabs` is a tab stop, not a character.
-    stops = 0
 
-    def start_without_stops(name: str, attributes: dict[str, str]) -> None:
-        nonlocal stops
-        stops += name == "tabs"
-        if not (stops and name == "tab") or skipped:
-            start(name, attributes)
-
-    def end_without_stops(name: str) -> None:
-        nonlocal stops
-        stops -= name == "tabs"
-        end(name)
-
-    feed(parser(start_without_stops, end_without_stops, text), pieces)
+def _heading(style: str) -> str:
+    found = _HEADING.search(style)
+    level = 1 if style == "Title" else int(found[1]) if found is not None else 0
+    return "#" * level + " " if level else ""
 
 
 class OdfText:

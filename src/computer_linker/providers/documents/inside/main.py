@@ -46,7 +46,8 @@ def main() -> None:
         answer = {"error": "limit_exceeded", "message": "The file needs more memory than a decoder may use."}
     except RecursionError:
         answer = {"error": "execution_failed", "message": "The file is nested too deeply to decode."}
-    answer["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    answer |= {"peak": used.ru_maxrss << 10, "processor": used.ru_utime + used.ru_stime}
     _print(json.dumps(answer).encode("ascii") + b"\n" + payload)
     # Libraries that a hostile file may have left in any state are not finalised.
     os._exit(0)
@@ -91,7 +92,7 @@ _READERS = {
 
 
 def _package(file: BinaryIO, request: Request) -> Answer:
-    """A ZIP file: an Office or OpenDocument file or a book by what is in it, else an archive."""
+    """A ZIP file: an OOXML or OpenDocument file or a book by what is in it, else an archive."""
     from computer_linker.providers.documents.inside import archives, books, excel, flow, ods, slides
     from computer_linker.providers.documents.inside.package import Package
     from computer_linker.providers.documents.inside.parts import kind_of

@@ -1,4 +1,4 @@
-"""ZIP packages (Office, OpenDocument, EPUB and archives), read with bounds on what each part may unpack to."""
+"""ZIP packages (OOXML, OpenDocument, EPUB and archives), read with bounds on what each part may unpack to."""
 
 import struct
 import zipfile

@@ -4,7 +4,7 @@ from computer_linker.providers.documents.inside.base import Refused
 from computer_linker.providers.documents.inside.markup import relations, tree
 from computer_linker.providers.documents.inside.package import Package
 
-_OFFICE = {"wordprocessingml": "word", "spreadsheetml": "excel", "presentationml": "powerpoint"}
+_OOXML = {"wordprocessingml": "word", "spreadsheetml": "excel", "presentationml": "powerpoint"}
 _BY_MIMETYPE = {
     "application/vnd.oasis.opendocument.text": "odt",
     "application/vnd.oasis.opendocument.spreadsheet": "ods",
@@ -15,7 +15,7 @@ _BY_MIMETYPE = {
 
 
 def kind_of(package: Package) -> tuple[str, str]:
-    """The kind, and the name of the main part of an Office document; `zip` for any other archive."""
+    """The kind, and the name of the main part of an OOXML document; `zip` for any other archive."""
     if "mimetype" in package:
         stated = package.read("mimetype", 1 << 16).decode("ascii", "replace").strip()
         kind = _BY_MIMETYPE.get(stated.removesuffix("-template"), "zip")
@@ -28,7 +28,7 @@ def kind_of(package: Package) -> tuple[str, str]:
     for node in types.find_all("Override"):
         name, stated = node.attributes.get("PartName", "").lstrip("/"), node.attributes.get("ContentType", "")
         if stated.endswith("main+xml") and name in package and (not main or name == main):
-            for word, kind in _OFFICE.items():
+            for word, kind in _OOXML.items():
                 if (
                     word in stated
                     or (kind != "word" and f"ms-{kind}" in stated)
