@@ -88,10 +88,10 @@ async def file_read(
     """Read one file: its start, some lines, or its end. The digest is always of the whole file.
 
     A page ends after a whole line where it can; `nextLine` says where to go on. A file that has other names (hard links) is
-    read with a warning, because one of them may lie outside the scope. Documents (PDF,
-    Word, Excel, PowerPoint, OpenDocument, EPUB, archives, sound, video) are recognised by content and decoded in a sandbox; `document.next` has the options to read on.
-    Other bytes that are not UTF-8 are refused with `invalid_request`: read such a text with `charset`, and any file's bytes
-    with `encoding` `base64`.
+    read with a warning, because one of them may lie outside the scope. Documents (PDF, Word,
+    Excel, PowerPoint, OpenDocument, EPUB, archives, sound, video) are recognised by content and decoded in a sandbox, and
+    `document.next` has the options to read on. Other bytes that are not UTF-8 are refused with `invalid_request`: read such a
+    text with `charset`, a picture with `encoding` `image`, and any file's bytes with `base64`.
     """
     path = ctx.path(target)
     if options.encoding == "stream":

@@ -151,11 +151,10 @@ def excel(package: Package, request: Request, main: str) -> Document:
     if used is not None:
         facts["used"] = str(used)
     end = area.bottom if not lines.is_full else lines.last
-    final = area.bottom if wanted is not None else used.bottom if used is not None else area.bottom
-    if goes_on and final <= end:
-        # The sheet does not say where it ends; the next range is as tall as this one.
-        final = end + max(end - area.top, 99) + 1
-    if end < final:
+    if lines.is_full or goes_on:
+        final = wanted.bottom if wanted is not None else used.bottom if used is not None else area.bottom
+        # Where the sheet does not state its end, the next range is as tall as this one.
+        final = final if final > end else end + max(end - area.top, 99) + 1
         facts["range"] = str(Area(area.left, area.top, area.right, end))
         facts["next"] = {"sheet": book.names[index], "range": str(Area(area.left, end + 1, area.right, final))}
     part = Part(index + 1, lines.text(), book.names[index])
