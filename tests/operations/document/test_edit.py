@@ -2,13 +2,16 @@
 
 import io
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.documents import by_libreoffice, excel, package, row, word
+from support.documents import by_libreoffice, excel, package, pdf, row, word
 from support.road import Road
+from support.service import Http, serving
+from support.session import McpRoad
 
 pytestmark = pytest.mark.anyio
 
@@ -181,3 +184,18 @@ async def test_a_dry_run_and_another_digest_change_nothing(road: Road) -> None:
     assert answer["changes"] == 1 and (road.root / "a.docx").read_bytes() == content
     assert await road.code("document.edit", "a.docx", input=input, options={"ifSha256": "0" * 64}) == "conflict"
     assert (road.root / "a.docx").read_bytes() == content
+
+
+async def test_a_client_over_http_reads_edits_and_sees_a_document(tmp_path: Path) -> None:
+    """A running service and its MCP tools: text, a picture beside the answer, and an edit that undo takes back."""
+    with serving(tmp_path) as running, closing(Http(running.port)) as http:
+        (tmp_path / "root" / "a.docx").write_bytes(word("Meeting on 5 May"))
+        (tmp_path / "root" / "a.pdf").write_bytes(pdf("A page"))
+        client = McpRoad(http)
+        texts = [{"oldText": "5 May", "newText": "12 May"}]
+        assert (await client.data("document.edit", "a.docx", scope="app", input={"texts": texts}))["changes"] == 1
+        assert (await client.data("file.read", "a.docx", scope="app"))["content"] == "Meeting on 12 May\n"
+        shown = await client.data("file.read", "a.pdf", scope="app", options={"encoding": "image"})
+        assert shown["document"]["count"] == 1 and [image["mimeType"] for image in client.images] == ["image/png"]
+        await client.data("file.undo", scope="app", input={"operationId": "last"})
+        assert (await client.data("file.read", "a.docx", scope="app"))["content"] == "Meeting on 5 May\n"
