@@ -113,3 +113,35 @@ async def test_office_documents_have_the_words_that_libreoffice_gives(
                 recalls[file.name] = recall(reference, text)
     assert len(recalls) >= 3, "LibreOffice converted too few of them"
     agree(recalls, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"), [("python-docx", ".docx"), ("python-pptx", ".pptx"), ("odfpy", ".odt"), ("tablib", ".xlsx")]
+)
+async def test_libreoffice_opens_every_edited_file_and_shows_the_change(
+    name: str, ending: str, road: Road, tmp_path: Path
+) -> None:
+    """A mark is put in front of a word of each document, or into a cell, and LibreOffice shows it."""
+    files = [file for file in documents(name) if file.suffix == ending]
+    texts, _ = await read_all(road, files)
+    edited: list[Path] = []
+    for file, text in texts.items():
+        words = [line.strip("#-| ") for line in text.splitlines() if not line.startswith("---")]
+        word = next((line.split()[0] for line in words if line.split() and line.split()[0].isalpha()), None)
+        if word is None or len(edited) == 12:
+            continue
+        shutil.copyfile(file, road.root / file.name)
+        change = {"texts": [{"oldText": word, "newText": f"Qx7{word}", "replaceAll": True}]}
+        cells = {"cells": [{"range": "A1", "values": "Qx7cell"}]}
+        answer = await road.call("document.edit", file.name, input=cells if ending == ".xlsx" else change)
+        if answer["ok"]:
+            edited.append(road.root / file.name)
+        else:
+            # A text that LibreOffice puts together from parts of the file, such as a field, is in no paragraph.
+            assert answer["error"]["code"] in ("not_found", "invalid_request"), answer
+    to = "csv" if ending == ".xlsx" else "pdf"
+    made = converted(edited, to, tmp_path)
+    assert len(made) == len(edited) >= 3
+    for place in made:
+        shown = place.read_text("utf-8", "replace") if to == "csv" else by_pdftotext(place)
+        assert shown is not None and "Qx7" in shown, place.name
