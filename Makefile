@@ -96,7 +96,7 @@ release-check: .venv/.dev  ## What stands in the way of a release: metadata, ver
 	@PYTHONPATH=tests $(BIN)/python -m support.release_check $(if $(BY_HAND),--by-hand) $(if $(DRAFT),--draft)
 
 lock:            ## Lock the dependencies with hashes (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --extra build --extra code --extra desktop --extra peers -o requirements/base.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --extra build --extra code --extra desktop --extra documents --extra peers -o requirements/base.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml --all-extras -o requirements/dev.txt
 
 clean:           ## Remove what was installed

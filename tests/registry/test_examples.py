@@ -12,6 +12,7 @@ import pytest
 
 from computer_linker.registry.operation import Example
 from computer_linker.registry.reference import EXAMPLES_FILE, whole_catalog
+from support.documents import excel, row
 from support.road import Road, computer_scope, folder_scope
 
 RECORDED = Path(__file__).parents[2] / "docs" / "reference" / EXAMPLES_FILE
@@ -109,12 +110,18 @@ async def viewed(road: Road) -> Made:
     return {"target": (await road.data("command.run", input=command, options={"view": True}))["view"]["viewId"]}
 
 
+async def tabulated(road: Road) -> Made:
+    (road.root / "budget.xlsx").write_bytes(excel(row(1, "Item", "Cost") + row(7, "Rent", 1100), name="2026"))
+    return {}
+
+
 PREPARED: dict[str, Prepare] = {
     **dict.fromkeys("git.diff git.log git.show git.stage git.status git.worktree_list".split(), nothing),
     **dict.fromkeys(("package.list", "package.run", "code.outline"), nothing),
     **dict.fromkeys(("git.commit", "git.unstage"), staged),
     **dict.fromkeys(("command.read", "command.send", "command.stop"), started),
     **dict.fromkeys(("view.show", "view.keep", "view.drop"), viewed),
+    "document.edit": tabulated,
     "file.undo": written,
     "artifact.read": attached,
 }

@@ -27,7 +27,7 @@ _NOUNS = frozenset(
         *("clipboard", "confirm", "artifact", "backend", "history", "computer", "batch", "notifications", "browser"),
     ]
 )
-_PATH_NOUNS = frozenset({"file", "code", "git", "package"})
+_PATH_NOUNS = frozenset({"file", "code", "document", "git", "package"})
 _FOLDER_OPS = frozenset(
     {"command.run", "command.start", "codex.run", "codex.start", "process.start", "artifact.attach"}
 )

@@ -18,12 +18,44 @@ def lines(items: Any) -> str:
 def _page_head(data: dict[str, Any]) -> str:
     """`notes.txt, 812 bytes`, and where the content begins and goes on, when it is a part of the file."""
     parts = [f"{data.get('path', '')}, {data['size']} bytes" if "size" in data else str(data.get("path", ""))]
+    if data.get("charset"):
+        parts.append(data["charset"])
+    if data.get("document"):
+        return _document_head(parts, data["document"]) + (":" if data.get("content") else "")
     if (start := data.get("startLine") or 1) > 1:
         parts.append(f"from line {start}")
     if data.get("truncated"):
         then = f"startLine {data['nextLine']}" if data.get("nextLine") else f"startByte {data.get('nextByte')}"
         parts.append(f"goes on: {then}")
     return ", ".join(parts) + (":" if data.get("content") else "")
+
+
+_MAX_NAMED_SHEETS = 20
+
+
+def _document_head(parts: list[str], facts: dict[str, Any]) -> str:
+    """What the document is, which part of it is shown, and the options that read on."""
+    parts = [*parts, facts["kind"] + (f' "{facts["title"]}"' if facts.get("title") else "")]
+    unit, count = facts.get("unit"), facts.get("count") or 0
+    if unit:
+        parts.append(f"{count} {unit}{'' if count == 1 else 's'}")
+        if facts.get("last", 0) > 0 and count > 1:
+            first, last = facts["first"], facts["last"]
+            parts.append(f"{unit} {first}" if first == last else f"{unit}s {first} to {last}")
+    sheets = facts.get("sheets") or []
+    if len(sheets) > 1:
+        parts.append("sheets: " + ", ".join(sheets[:_MAX_NAMED_SHEETS]))
+    if facts.get("range"):
+        of = f" of {facts['used']}" if facts.get("used") not in (None, facts["range"]) else ""
+        parts.append(f"cells {facts['range']}{of}")
+    parts += [f"{name} {facts[name]}" for name in ("rows", "columns", "members", "member") if facts.get(name)]
+    if facts.get("width"):
+        parts.append(f"{facts['width']} x {facts['height']} pixels")
+    if facts.get("byOcr"):
+        parts.append(f"by OCR: {', '.join(map(str, facts['byOcr']))}")
+    if facts.get("next"):
+        parts.append("goes on: " + ", ".join(f"{name} {value}" for name, value in facts["next"].items()))
+    return ", ".join(parts)
 
 
 def _pages(files: Any) -> str:
@@ -71,7 +103,8 @@ def _matches(matches: Any) -> str:
         path, line = match["path"], match["line"]
         before, after = match.get("before") or [], match.get("after") or []
         shown += [f"{path}-{line - len(before) + at}- {text}" for at, text in enumerate(before)]
-        shown.append(f"{path}:{line}: {match['preview']}")
+        place = f" {match['part']}" if match.get("part") else f":{line}"
+        shown.append(f"{path}{place}: {match['preview']}")
         shown += [f"{path}-{line + 1 + at}- {text}" for at, text in enumerate(after)]
     return "\n".join(shown)
 
@@ -218,7 +251,7 @@ def _next(requests: Any) -> str:
     )
 
 
-PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine"}))
+PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine", "document", "charset"}))
 PAGES = Text({"files": _pages})
 OUTPUT = Text({"stdout": verbatim}, head=_output_head)
 STREAM = Text({"chunks": _stream}, head=_stream_head)

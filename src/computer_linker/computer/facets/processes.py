@@ -124,6 +124,8 @@ class Launch:
     env: dict[str, str]
     cwd_fd: int | None = None
     stdin: Literal["null", "pipe"] = "null"
+    stdin_fd: int | None = None
+    """An open file that it reads as its input instead; it stays the caller's. Local machines only."""
     pty: PtySize | None = None
     fds: tuple[int, ...] = ()
     """Descriptors the child inherits, as FIRST_KEPT_FD and up."""

@@ -1,6 +1,6 @@
 """file.patch: change files by a unified diff or by literal edits, all or nothing."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -13,6 +13,7 @@ from computer_linker.model.base import Model, Older
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import Sha256
 from computer_linker.policy.engine import holds
+from computer_linker.providers.charsets import Charset, recognised
 from computer_linker.providers.patching.apply import apply_edit, apply_hunks, as_bytes, as_text, given_text
 from computer_linker.providers.patching.diff import MAX_FILES, FilePatch, parse_diff
 from computer_linker.registry import Capability, Context, Effect, Example, operation, shapes
@@ -81,7 +82,11 @@ class _Draft:
     """The old name of a renamed file."""
     is_deleted: bool = False
     is_executable: bool | None = None
-    changes: list[Change] = field(default_factory=list)
+    charset: Charset | None = None
+    """Of a file that is not UTF-8 where the patch has characters of its own; None keeps all bytes as they are."""
+
+    def to_bytes(self, text: str) -> bytes:
+        return as_bytes(text) if self.charset is None else self.charset.encode(text)
 
 
 @operation(
@@ -110,7 +115,8 @@ async def file_patch(
 
     Context must match exactly, though it may have moved to another line; a hunk without lines after its change belongs at the
     file's end. `conflict` says what stands there instead. Links, submodules and binary patches are refused. `patch` is another
-    name for `diff`, and `replacements[{old, new}]` for `edits[{oldText, newText}]`.
+    name for `diff`, and `replacements[{old, new}]` for `edits[{oldText, newText}]`. A file keeps its charset, line ends and byte
+    order mark.
     """
     drafts = await _drafts(ctx, target, input)
     _check_digest(drafts, options.if_sha256)
@@ -173,10 +179,11 @@ async def _opened(ctx: Context, patch: FilePatch) -> _Draft:
         draft = _Draft(path, "", None)
         await _refuse_existing(ctx, path)
     else:
-        text, mark = await _text_or_nothing(ctx, old) if patch.may_create else await _text(ctx, old)
+        given = "".join(line for hunk in patch.hunks for line in (*hunk.old, *hunk.new))
+        text, mark, charset = await (_text_or_nothing if patch.may_create else _text)(ctx, old, given)
         if patch.may_create and text:
             raise AlreadyExists(f"{old.shown} already exists, so the patch cannot make it.", path=old.shown)
-        draft = _Draft(path, text, mark, is_deleted=new is None)
+        draft = _Draft(path, text, mark, is_deleted=new is None, charset=charset)
         if new is not None and new.parts != old.parts:
             draft.gone = old
             await _refuse_existing(ctx, new)
@@ -213,8 +220,9 @@ async def _from_edits(ctx: Context, target: str | None, edits: list[Edit]) -> li
         if key not in drafts:
             if len(drafts) >= MAX_FILES:
                 raise LimitExceeded(f"A patch may touch at most {MAX_FILES} files.", maxFiles=MAX_FILES)
-            text, mark = await _text(ctx, path)
-            drafts[key] = _Draft(path, text, mark, text)
+            given = "".join(each.old_text + each.new_text for each in edits)
+            text, mark, charset = await _text(ctx, path, given)
+            drafts[key] = _Draft(path, text, mark, text, charset=charset)
         draft = drafts[key]
         draft.new, count = await run_sync(
             lambda draft=draft, edit=edit: apply_edit(  # type: ignore[misc]
@@ -233,16 +241,28 @@ async def _from_edits(ctx: Context, target: str | None, edits: list[Edit]) -> li
     return list(drafts.values())
 
 
-async def _text(ctx: Context, path: RootedPath) -> tuple[str, Mark]:
+async def _text(ctx: Context, path: RootedPath, given: str) -> tuple[str, Mark, Charset | None]:
+    """A file's text, its state, and its charset where bytes and `given` characters have to be told apart.
+
+    A text without characters beyond ASCII fits every charset that has ASCII's bytes, so such a file's bytes stay as they are.
+    """
     data, found = await ctx.computer.files.read_whole(path, _MAX_FILE)
-    return as_text(data), found.mark
-
-
-async def _text_or_nothing(ctx: Context, path: RootedPath) -> tuple[str, Mark | None]:
+    charset = Charset.marked(data)
+    if charset is None and any("\x7f" < char < "\ud800" or char > "\udfff" for char in given):
+        charset = await run_sync(recognised, data)
+    if charset is None or charset.codec == "utf-8":
+        return as_text(data), found.mark, None
     try:
-        return await _text(ctx, path)
+        return charset.decode(data), found.mark, charset
+    except UnicodeDecodeError:
+        return as_text(data), found.mark, None
+
+
+async def _text_or_nothing(ctx: Context, path: RootedPath, given: str) -> tuple[str, Mark | None, Charset | None]:
+    try:
+        return await _text(ctx, path, given)
     except NotFound:
-        return "", None
+        return "", None, None
 
 
 def _check_target(ctx: Context, target: str | None, patches: list[FilePatch]) -> None:
@@ -260,7 +280,7 @@ def _check_digest(drafts: list[_Draft], wanted: str | None) -> None:
         return
     if len(drafts) != 1:
         raise InvalidRequest("`ifSha256` is for a patch of one file.", field="options.ifSha256")
-    found = sha256(as_bytes(drafts[0].old)).hexdigest()
+    found = sha256(drafts[0].to_bytes(drafts[0].old)).hexdigest()
     if found != wanted.lower():
         shown = drafts[0].path.shown
         raise Conflict(f"{shown} is not the version that `ifSha256` names. Read it again.", path=shown, sha256=found)
@@ -269,7 +289,7 @@ def _check_digest(drafts: list[_Draft], wanted: str | None) -> None:
 def _changes(draft: _Draft) -> list[Change]:
     if draft.is_deleted:
         return [Remove(draft.path, expect=draft.mark)]
-    content = as_bytes(draft.new)
+    content = draft.to_bytes(draft.new)
     if draft.mark is None:
         return [Write(draft.path, content, must_be_new=True, create_parents=True, is_executable=draft.is_executable)]
     if draft.gone is not None:
@@ -291,7 +311,7 @@ def _file(draft: _Draft) -> PatchedFile:
         action=action,
         additions=draft.additions,
         deletions=draft.deletions,
-        sha256=None if draft.is_deleted else sha256(as_bytes(draft.new)).hexdigest(),
+        sha256=None if draft.is_deleted else sha256(draft.to_bytes(draft.new)).hexdigest(),
     )
 
 

@@ -1,25 +1,33 @@
 """file.read: the text of one file inside the scope."""
 
 from base64 import b64encode
+from hashlib import sha256
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.artifacts.kinds import HEAD, media_type
 from computer_linker.computer.facets.files import Piece, Window
 from computer_linker.computer.facets.lines import MAX_REPLY, fit_bytes, fit_text, whole_characters
-from computer_linker.errors import InvalidRequest, LimitExceeded
+from computer_linker.errors import InvalidRequest
 from computer_linker.model.paths import RootedPath
+from computer_linker.operations.file.documents import (
+    DocumentFacts,
+    DocumentOptions,
+    document_kind,
+    read_document,
+)
 from computer_linker.operations.file.streaming import send_file
+from computer_linker.providers.charsets import Charset, named, recognised
+from computer_linker.providers.documents.kinds import HEAD
 from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 MAX_BYTES = 8_000_000
-_MAX_IMAGE = 5_000_000
-"""The largest picture that is shown: models' interfaces take no larger ones."""
+_MAX_LEGACY = 20_000_000
+"""The largest file, in bytes, that is read in another charset than UTF-8: its lines are found after decoding."""
 Encoding = Literal["utf8", "base64"]
 
 
-class ReadOptions(Model):
+class ReadOptions(DocumentOptions):
     start_line: Annotated[int | None, Field(ge=1, description="The first line wanted, counted from 1.")] = None
     line_count: Annotated[int | None, Field(ge=1, description="How many lines.")] = None
     tail_lines: Annotated[int | None, Field(ge=1, description="The last lines instead.")] = None
@@ -30,12 +38,19 @@ class ReadOptions(Model):
         int, Field(gt=0, description="Stop after this many bytes; at most 8,000,000, more is lowered to that.")
     ] = 65_536
     encoding: Annotated[
-        Encoding | Literal["image", "stream"],
+        Encoding | Literal["auto", "document", "image", "stream"],
         Field(
-            description="`image` shows a picture beside the answer, `base64` gives any file's bytes; `stream` only between "
-            "computers."
+            description="`auto`: text as it is, documents as their text. `document` also for CSV, notebooks, e-mail and HTML; "
+            "`image` shows a picture, drawing or PDF page beside the answer; `utf8` text only; `base64` any file's bytes; "
+            "`stream` only between computers."
         ),
-    ] = "utf8"
+    ] = "auto"
+    charset: Annotated[
+        str | None,
+        Field(
+            max_length=40, description="Of a text that is not UTF-8: `auto` to recognise it, or a name such as cp1252."
+        ),
+    ] = None
 
 
 class FileText(Model):
@@ -49,6 +64,14 @@ class FileText(Model):
     next_byte: Annotated[int | None, Field(description="Where to go on with `startByte`; null at the end.")] = None
 
 
+class LegacyText(FileText):
+    charset: Annotated[str, Field(description="What the text was decoded with; send it to file.write to keep it.")]
+
+
+class DocumentText(FileText):
+    document: DocumentFacts
+
+
 @operation(
     "file.read",
     needs={Capability.FS_READ},
@@ -59,20 +82,119 @@ class FileText(Model):
         Example("Read the end of a log.", {"target": "notes.txt", "options": {"tailLines": 20}}),
     ],
 )
-async def file_read(ctx: Context, target: str, options: ReadOptions = ReadOptions()) -> FileText:
+async def file_read(
+    ctx: Context, target: str, options: ReadOptions = ReadOptions()
+) -> FileText | LegacyText | DocumentText:
     """Read one file: its start, some lines, or its end. The digest is always of the whole file.
 
     A page ends after a whole line where it can; `nextLine` says where to go on. A file that has other names (hard links) is
-    read with a warning, because one of them may lie outside the scope. Bytes that are not UTF-8 are refused with
-    `invalid_request`: read such a file with `encoding` `base64`, and a picture with `image`, which sends it beside the answer.
+    read with a warning, because one of them may lie outside the scope. Documents (PDF, Word,
+    Excel, PowerPoint, OpenDocument, EPUB, archives, sound, video) are recognised by content and decoded in a sandbox, and
+    `document.next` has the options to read on. Other bytes that are not UTF-8 are refused with `invalid_request`: read such a
+    text with `charset`, a picture with `encoding` `image`, and any file's bytes with `base64`.
     """
     path = ctx.path(target)
     if options.encoding == "stream":
         size = await send_file(ctx, path)
         return FileText(path=path.shown, content="", sha256=None, size=size, truncated=False)
-    result = await (_picture(ctx, path) if options.encoding == "image" else read_text(ctx, path, window_of(options)))
+    result = await _read(ctx, path, options)
     ctx.note(size=result.size, sha256=result.sha256)
     return result
+
+
+async def _read(ctx: Context, path: RootedPath, options: ReadOptions) -> FileText:
+    window = window_of(options)
+    if options.charset is not None:
+        return await _legacy(ctx, path, options)
+    if options.encoding in ("utf8", "base64"):
+        return await read_text(ctx, path, window)
+    wants_document = options.encoding != "auto" or options.is_given
+    if wants_document:
+        piece = await _piece(ctx, path, Window(HEAD, 0, is_text=False))
+        kind = document_kind(piece.content, path.name, also_text=True)
+        return await _document(ctx, path, piece, kind, options)
+    piece = await _piece(ctx, path, window)
+    kind = await _kind_of_unreadable(ctx, path, piece)
+    if kind is not None:
+        return await _document(ctx, path, piece, kind, options)
+    return _text(ctx, path, piece, window, MAX_REPLY - 98_304)
+
+
+async def _kind_of_unreadable(ctx: Context, path: RootedPath, piece: Piece) -> str | None:
+    """The kind of a document that a person could not read as text; None for text, and for what is not recognised."""
+    head = piece.content[:HEAD]
+    if piece.start_line not in (None, 1) or not head:
+        head = (await ctx.computer.files.read(path, Window(HEAD, 0, is_text=False))).content
+    if not head.startswith(b"%PDF-") and b"\0" not in head and _is_utf8(piece.content) and _is_utf8(head):
+        return None
+    kind = document_kind(head, path.name, also_text=False)
+    # A program that reads files as text would take the empty content beside a picture for the file.
+    return None if kind == "picture" else kind
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        whole_characters(content).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+async def _document(
+    ctx: Context, path: RootedPath, piece: Piece, kind: str | None, options: ReadOptions
+) -> DocumentText:
+    if kind is None:
+        raise InvalidRequest(
+            f"{path.shown} is no document that is recognised; leave `encoding` out to read it as text.", path=path.shown
+        )
+    if options.encoding == "image" and kind not in ("picture", "svg", "pdf") and options.member is None:
+        raise InvalidRequest(f"{path.shown} is no picture, drawing or PDF.", path=path.shown)
+    if options.start_byte is not None or options.tail_lines is not None:
+        raise InvalidRequest(
+            "A document is read by `page`, `sheet`, `range`, `member` or `startLine`; its bytes with base64."
+        )
+    request = {
+        "page": options.page, "sheet": options.sheet, "range": options.range, "member": options.member,
+        "start_line": options.start_line, "line_count": options.line_count, "max_bytes": min(options.max_bytes, MAX_BYTES),
+        "wants_image": options.encoding == "image",
+    }  # fmt: skip
+    found = await read_document(ctx, path, kind, request, piece)
+    return DocumentText(
+        path=path.shown, content=found.content, sha256=piece.sha256, size=piece.size, truncated=found.truncated,
+        start_line=found.start_line, next_line=found.next_line, document=found.facts,
+    )  # fmt: skip
+
+
+async def _legacy(ctx: Context, path: RootedPath, options: ReadOptions) -> LegacyText:
+    """A text in another charset, decoded as a whole and then cut by lines."""
+    if options.encoding not in ("auto", "utf8") or options.start_byte is not None:
+        raise InvalidRequest("`charset` is for text, which is paged by lines.", field="options.charset")
+    data, _ = await ctx.computer.files.read_whole(path, _MAX_LEGACY)
+    charset = recognised(data) if options.charset == "auto" else named(options.charset or "", data)
+    if charset is None:
+        raise InvalidRequest(f"The charset of {path.shown} is not recognised; name it.", field="options.charset")
+    lines = _lines_of(path, data, charset)
+    start, end = (options.start_line or 1) - 1, len(lines)
+    if options.tail_lines is not None:
+        start = max(0, end - options.tail_lines)
+    end = min(end, start + options.line_count) if options.line_count is not None else end
+    kept, room = start, min(options.max_bytes, MAX_BYTES, MAX_REPLY // 3)
+    while kept < end and (room := room - len(lines[kept].encode())) >= 0:
+        kept += 1
+    is_cut = kept < len(lines)
+    return LegacyText(
+        path=path.shown, content="".join(lines[start:kept]), sha256=sha256(data).hexdigest(), size=len(data),
+        truncated=is_cut, start_line=start + 1, next_line=kept + 1 if is_cut else None, charset=charset.name,
+    )  # fmt: skip
+
+
+def _lines_of(path: RootedPath, data: bytes, charset: Charset) -> list[str]:
+    try:
+        return charset.decode(data).splitlines(keepends=True)
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            f"{path.shown} is not {charset.name} text ({error.reason}).", path=path.shown, field="options.charset"
+        ) from None
 
 
 def window_of(options: ReadOptions) -> Window:
@@ -88,7 +210,7 @@ def window_of(options: ReadOptions) -> Window:
         options.start_line,
         options.line_count,
         options.tail_lines,
-        options.encoding == "utf8",
+        options.encoding != "base64",
     )
 
 
@@ -106,18 +228,6 @@ async def _piece(ctx: Context, path: RootedPath, window: Window) -> Piece:
     if piece.links > 1:
         ctx.warn(f"{path.shown} is a hardlink: {piece.links} names lead to it, and some may lie outside the scope.")
     return piece
-
-
-async def _picture(ctx: Context, path: RootedPath) -> FileText:
-    """A whole PNG, JPEG, GIF or WebP file, beside an empty content."""
-    piece = await _piece(ctx, path, Window(_MAX_IMAGE, 0, None, None, None, False))
-    media = media_type(piece.content[:HEAD])
-    if not media.startswith("image/"):
-        raise InvalidRequest(f"{path.shown} is no PNG, JPEG, GIF or WebP picture.", path=path.shown)
-    if piece.next_byte is not None:
-        raise LimitExceeded(f"{path.shown} is larger than {_MAX_IMAGE} bytes.", path=path.shown, maxBytes=_MAX_IMAGE)
-    ctx.attach(media, piece.content)
-    return FileText(path=path.shown, content="", sha256=piece.sha256, size=piece.size, truncated=False)
 
 
 def _base64(path: RootedPath, piece: Piece, window: Window, room: int) -> FileText:
@@ -168,14 +278,24 @@ def _decoded(ctx: Context, path: RootedPath, content: bytes, *, begins_inside: b
     try:
         text = whole.decode("utf-8")
     except UnicodeDecodeError:
-        encoding = "image" if media_type(content[:HEAD]).startswith("image/") else "base64"
-        kind = "a picture" if encoding == "image" else f"not UTF-8 text ({fault.reason})"
+        if document_kind(content, path.name, also_text=False) == "picture":
+            encoding, what = "image", "a picture; read it with `encoding` `image`."
+        else:
+            encoding, what = (
+                "base64",
+                f"not UTF-8 text ({fault.reason}); read it with `encoding` `base64`" + _legacy_hint(content),
+            )
         raise InvalidRequest(
-            f"{path.shown} is {kind}; read it with `encoding` `{encoding}`.",
-            path=path.shown, field="options.encoding", encoding=encoding,
-        ) from None  # fmt: skip
+            f"{path.shown} is {what}", path=path.shown, field="options.encoding", encoding=encoding
+        ) from None
     ctx.warn(f"This part of {path.shown} begins or ends inside a character; use encoding base64 for its exact bytes.")
     return "\ufffd" * (len(inner) < len(content)) + text + "\ufffd" * (len(whole) < len(inner))
+
+
+def _legacy_hint(content: bytes) -> str:
+    """The charset that a text seems to have, as the end of a sentence."""
+    charset = recognised(content)
+    return "." if charset is None else f", or as text with `charset` `auto` (it looks like {charset.name})."
 
 
 def _continuing(content: bytes) -> int:

@@ -1,15 +1,17 @@
 """file.search: lines that match a pattern."""
 
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from computer_linker.errors import InvalidRequest
+from computer_linker.operations.file.inside import search_documents
 from computer_linker.providers.held import Held, guarded, hold
 from computer_linker.providers.search.engine import ENGINE, Search
 from computer_linker.providers.search.query import (
     Breadth,
+    Position,
     TextPage,
     TextQuery,
     check_glob,
@@ -45,6 +47,9 @@ class SearchOptions(Model):
     context_after: Annotated[int, Field(ge=0, le=20)] = 0
     include_hidden: Annotated[bool, Field(description="Also names that start with a dot.")] = False
     gitignore: Annotated[bool, Field(description="Leave out what .gitignore files leave out.")] = True
+    documents: Annotated[
+        bool, Field(description="Search the texts of PDF, Office, OpenDocument and EPUB files below a folder instead.")
+    ] = False
     cursor: Annotated[str | None, Field(max_length=16_384, description="`nextCursor` of the answer before.")] = None
 
 
@@ -55,6 +60,8 @@ class Match(TypedDict):
     preview: str
     before: list[str]
     after: list[str]
+    part: NotRequired[str]
+    """Of a document: the page, sheet, slide or chapter. `line` counts in its text then."""
 
 
 class Matches(Model):
@@ -81,10 +88,15 @@ class Matches(Model):
 async def file_search(
     ctx: Context, input: SearchInput, target: str = ".", options: SearchOptions = SearchOptions()
 ) -> Matches:
-    """Find lines by regular expression or text, in a folder or one file. Sensitive and special files are left out."""
+    """Find lines by regular expression or text, in a folder or one file. Sensitive and special files are left out.
+
+    With `documents` the texts of documents are searched, decoded in the sandbox and cached by digest; `part` names the page.
+    """
     query = _query(input, options)
-    after = from_cursor(options.cursor, query.digest())
+    after = from_cursor(options.cursor, _digest(query, options))
     async with hold(guarded(ctx.path(target), ctx.services.home)) as place:
+        if options.documents:
+            return await _in_documents(ctx, place, query, after, options)
         page = await ctx.use(Search).text(place, query, after, min(options.max_results, _MOST))
         ctx.note(matches=len(page.hits), engine=ENGINE)
         links = shared(place, {hit.path for hit in page.hits})
@@ -94,6 +106,25 @@ async def file_search(
                 f"{links.count} of these files are hardlinks: other names lead to them, and some may lie outside the scope."
             )
         return _answer(page, place, query)
+
+
+def _digest(query: TextQuery, options: SearchOptions) -> str:
+    return query.digest() + ("-documents" if options.documents else "")
+
+
+async def _in_documents(
+    ctx: Context, place: Held, query: TextQuery, after: Position | None, options: SearchOptions
+) -> Matches:
+    if not place.is_folder:
+        raise InvalidRequest("`documents` searches below a folder; narrow it to one file by `glob`.", field="target")
+    page, parts = await search_documents(ctx, place, query, after, min(options.max_results, _MOST))
+    ctx.note(matches=len(page.hits), engine=ENGINE)
+    answer = _answer(page, place, query)
+    for match, hit in zip(answer.matches, page.hits, strict=True):
+        if parts.get((hit.path, hit.line)):
+            match["part"] = parts[hit.path, hit.line]
+    cursor = None if page.next_position is None else to_cursor(page.next_position, _digest(query, options))
+    return answer.model_copy(update={"next_cursor": cursor})
 
 
 def _query(input: SearchInput, options: SearchOptions) -> TextQuery:

@@ -26,7 +26,7 @@ class Streams:
     def open(cls, launch: Launch) -> "Streams":
         streams = cls()
         try:
-            streams._pty(launch.pty) if launch.pty is not None else streams._pipes(launch.stdin == "pipe")
+            streams._pty(launch.pty) if launch.pty is not None else streams._pipes(launch)
         except BaseException:
             streams.close_theirs()
             streams.close_ours()
@@ -41,8 +41,10 @@ class Streams:
         os.set_blocking(master, False)
         set_size(master, size)
 
-    def _pipes(self, with_stdin: bool) -> None:
-        if with_stdin:
+    def _pipes(self, launch: Launch) -> None:
+        if launch.stdin_fd is not None:
+            read = fcntl.fcntl(launch.stdin_fd, fcntl.F_DUPFD_CLOEXEC, 3)
+        elif launch.stdin == "pipe":
             read, self.stdin = os.pipe2(os.O_CLOEXEC)
             os.set_blocking(self.stdin, False)
         else:

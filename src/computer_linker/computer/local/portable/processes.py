@@ -57,7 +57,10 @@ class PortableChild(Ending):
             self._theirs = [slave, slave, slave]
             self.stdin = os.dup(self.stdout)
         else:
-            read, write = os.pipe() if launch.stdin == "pipe" else (os.open(os.devnull, os.O_RDONLY), -1)
+            if launch.stdin_fd is not None:
+                read, write = os.dup(launch.stdin_fd), -1
+            else:
+                read, write = os.pipe() if launch.stdin == "pipe" else (os.open(os.devnull, os.O_RDONLY), -1)
             self.stdin = write if write >= 0 else None
             self.stdout, out = os.pipe()
             self.stderr, err = os.pipe()

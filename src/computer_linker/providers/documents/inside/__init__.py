@@ -1,0 +1,1 @@
+"""What runs inside the decoder process. Nothing here is imported by the service."""
