@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Extra = Literal["code", "desktop", "fleet", "ocr", "peers", "phone"]
+Extra = Literal["code", "desktop", "fleet", "ocr", "peers", "phone", "secrets"]
 
 
 def remedy(extra: Extra) -> str:

@@ -196,6 +196,7 @@ class Preparation:
                 cwd_fd=held[0] if held else None,
                 network=request.has_network,
                 hosts=None if gate is None else gate.inner,
+                files=() if gate is None or gate.secrets is None else gate.secrets.files(),
             )
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
@@ -305,7 +306,10 @@ class Preparation:
         assert self._gates is not None, "a service has gates"
         judged.env.update(ENVIRONMENT)
         program = judged.argv[0].rpartition("/")[2]
-        return self._gates().for_command(request.scope, request.principal, program)
+        gate = self._gates().for_command(request.scope, request.principal, program)
+        if gate.secrets is not None:
+            judged.env.update(gate.secrets.environment())
+        return gate
 
     def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
         """The program lookup of this scope; rebuilt every few seconds, and when the config changed."""

@@ -5,7 +5,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from computer_linker.computer.facets.processes import Child, InnerNetwork, KernelRules, ProcessLimits, Staging
+from computer_linker.computer.facets.processes import (
+    Child,
+    InnerNetwork,
+    KernelRules,
+    ProcessLimits,
+    StagedText,
+    Staging,
+)
 from computer_linker.model.paths import PathRules
 from computer_linker.policy.engine import ProcessRights
 
@@ -103,6 +110,8 @@ class Confinement:
     network: bool = False
     hosts: InnerNetwork | None = None
     """The namespace in which a gate listens for the hosts of a list (bubblewrap only)."""
+    files: tuple[StagedText, ...] = ()
+    """Files of the sandbox's own (bubblewrap only)."""
     cut_unix_sockets: bool = False
     """No UNIX sockets: it could meet a program whose sandbox closes other names, and each would open them for the other."""
     cwd: str = "/"

@@ -287,7 +287,7 @@ def _write_file(root: StagedRoot, at: bytes, _trees: list[int], text: str) -> No
         point = root.point(at, is_folder=False)
     except FileNotFoundError:
         return
-    name = b"text-%d" % point
+    name = b"text-" + at.replace(b"/", b"-")[-200:]
     mode = 0o555 if text.startswith("#!") else 0o444
     fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=root.base)
     os.write(fd, text.encode("latin-1"))

@@ -1,0 +1,87 @@
+"""The usual encodings of a secret, by which it is found in bytes."""
+
+import base64
+import html
+import json
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, quote_plus
+
+_B64_SKIP, _B32_SKIP = (0, 2, 3), (0, 2, 4, 5, 7)
+"""Leading characters that depend on what stands before the secret, by its offset in a group."""
+_WRAP = rb"(?:\\r|\\n|[\r\n\t ]){0,8}"
+_BETWEEN = rb"(?:\\r|\\n|[\r\n\t :-]){0,8}"
+_MARKS = re.compile(rb"(?:\\r|\\n|[\r\n\t :-])+")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One encoding: its bytes, and whether it may be broken into lines or groups."""
+
+    content: bytes
+    between: bytes = b""
+    step: int = 1
+    """How many bytes stay together."""
+
+    def anchors(self) -> tuple[bytes, ...]:
+        """Bytes of which one is there wherever the form is, with at most one line break in it."""
+        if not self.between:
+            return (self.content,)
+        half = len(self.content) // 2
+        return self.content[:half], self.content[half:]
+
+    def pattern(self) -> bytes:
+        parts = (self.content[at : at + self.step] for at in range(0, len(self.content), self.step))
+        return self.between.join(map(re.escape, parts)) if self.between else re.escape(self.content)
+
+    def fitted(self, replacement: "Form", found: bytes) -> bytes:
+        """The replacement with the line breaks of what was found."""
+        if len(found) == len(self.content):
+            return replacement.content
+        marks = list(_MARKS.finditer(found)) if self.between else []
+        made, taken = bytearray(), 0
+        last = 0
+        for mark in marks:
+            count = mark.start() - last
+            made += replacement.content[taken : taken + count] + mark[0]
+            taken, last = taken + count, mark.end()
+        return bytes(made + replacement.content[taken:])
+
+
+def forms_of(secret: str) -> list[Form]:
+    """Every encoding, always in the same order, so that those of two texts of one shape pair up."""
+    raw = secret.encode("utf-8")
+    escaped = json.dumps(secret)[1:-1]
+    quoted = quote(secret, safe="")
+    texts = (
+        secret, secret.lower(), secret.upper(), secret.swapcase(), secret[::-1], quoted, _lower_escapes(quoted), quote_plus(secret), quote(quoted, safe=""),
+        quote(secret), escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1], html.escape(secret),
+        "".join(f"%{byte:02X}" for byte in raw), "".join(f"%{byte:02x}" for byte in raw),
+        "".join(f"\\u{ord(char):04x}" for char in secret), "".join(f"\\u{ord(char):04X}" for char in secret),
+        "".join(f"\\x{byte:02x}" for byte in raw), "".join(f"&#{ord(char)};" for char in secret),
+        "".join(f"&#x{ord(char):x};" for char in secret), "".join(f"={byte:02X}" for byte in raw),
+        "".join(f"\\{byte:03o}" for byte in raw), ",".join(str(byte) for byte in raw), ", ".join(str(byte) for byte in raw),
+        raw.hex(" "), raw.hex(":"), raw.hex(" ").upper(), raw.hex(":").upper(),
+    )  # fmt: skip
+    found = [Form(text.encode("utf-8")) for text in texts]
+    # Little-endian without its last zero is also big-endian without its first.
+    found.append(Form(secret.encode("utf-16-le")[:-1]))
+    found += (Form(text.encode("ascii"), _BETWEEN, 2) for text in (raw.hex(), raw.hex().upper()))
+    for at, skip in enumerate(_B64_SKIP):
+        whole = base64.b64encode(bytes(at) + raw)[skip : 8 * (at + len(raw)) // 6]
+        found += (Form(whole, _WRAP), Form(whole.replace(b"+", b"-").replace(b"/", b"_"), _WRAP))
+    for at, skip in enumerate(_B32_SKIP):
+        whole = base64.b32encode(bytes(at) + raw)[skip : 8 * (at + len(raw)) // 5]
+        found += (Form(whole), Form(whole.lower()))
+    # The base64 of base64 that many tools make of a header.
+    found.append(Form(base64.b64encode(base64.b64encode(raw))[: 8 * (len(raw) // 3 * 4) // 6]))
+    return found
+
+
+def _lower_escapes(quoted: str) -> str:
+    return re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), quoted)
+
+
+def plain(data: bytes) -> bytes:
+    """Bytes without what may break a form into lines and groups."""
+    return _MARKS.sub(b"", data)

@@ -1,0 +1,116 @@
+"""Replaces secrets, in every usual encoding, in whole texts and in streams."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from computer_linker.vault.forms import Form, forms_of, plain
+
+
+class Replaced(NamedTuple):
+    """A secret, and what stands in its place: a text of the same shape, or a mark for every encoding alike."""
+
+    secret: str
+    by: str
+    is_placeholder: bool = False
+
+
+class Mask:
+    """Finds secrets. Falsy without any, so that a caller can skip all work."""
+
+    def __init__(self, replaced: Iterable[Replaced]) -> None:
+        pairs: dict[bytes, tuple[Form, Form]] = {}
+        for each in replaced:
+            forms = forms_of(each.secret)
+            mark = Form(each.by.encode("utf-8"))
+            others = forms_of(each.by) if each.is_placeholder else [mark] * len(forms)
+            for form, other in zip(forms, others, strict=True):
+                if each.is_placeholder and len(other.content) != len(form.content):
+                    # Decimal numbers differ in length, and the length of an answer is fixed by its head.
+                    other = Form(b"*" * len(form.content))
+                pairs.setdefault(form.content, (form, other))
+        self._pairs = sorted(pairs.values(), key=lambda pair: -len(pair[0].content))
+        self._anchors = tuple(dict.fromkeys(anchor for form, _ in self._pairs for anchor in form.anchors()))
+        self.window = 2 * len(self._pairs[0][0].content) + 64 if self._pairs else 0
+        """The longest piece that can be a part of one encoding."""
+
+    def __bool__(self) -> bool:
+        return bool(self._pairs)
+
+    def may_be_in(self, data: bytes | bytearray) -> bool:
+        """Whether a part of a secret is there; one search for each encoding, as fast as the memory."""
+        return any(anchor in data for anchor in self._anchors)
+
+    def masked(self, data: bytes) -> bytes:
+        """The bytes with every secret replaced; the same object where there is none."""
+        return self._pattern.sub(self._by, data) if self.may_be_in(data) else data
+
+    def masked_text(self, text: str) -> str:
+        """The text with every secret replaced; the same object where there is none."""
+        data = text.encode("utf-8", "surrogatepass")
+        made = self.masked(data)
+        return text if made is data else made.decode("utf-8", "surrogatepass" if made == data else "replace")
+
+    def open_end(self, data: bytes) -> int:
+        """How many bytes at the end may be the beginning of a secret."""
+        tail = data[-self.window :]
+        for at in range(len(tail)):
+            if tail[at] in self._firsts and self._may_begin(tail[at:]):
+                return len(tail) - at
+        return 0
+
+    def _may_begin(self, rest: bytes) -> bool:
+        folded = rest.lower()
+        if any(start.startswith(folded) for start in self._starts):
+            return True
+        # A break that is written as an escape may itself be cut in two.
+        bare = plain(rest).lower().rstrip(b"\\")
+        return bare != folded and any(start.startswith(bare) for start in self._bare_starts)
+
+    @cached_property
+    def _firsts(self) -> frozenset[int]:
+        return frozenset(
+            byte for form, _ in self._pairs for byte in form.content[:1].lower() + form.content[:1].upper()
+        )
+
+    @cached_property
+    def _starts(self) -> tuple[bytes, ...]:
+        return tuple({form.content.lower() for form, _ in self._pairs})
+
+    @cached_property
+    def _bare_starts(self) -> tuple[bytes, ...]:
+        return tuple({plain(form.content).lower() for form, _ in self._pairs if form.between})
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes]:
+        return re.compile(b"|".join(form.pattern() for form, _ in self._pairs))
+
+    @cached_property
+    def _patterns(self) -> Sequence[tuple[re.Pattern[bytes], Form, Form]]:
+        return [(re.compile(form.pattern()), form, other) for form, other in self._pairs]
+
+    def _by(self, match: re.Match[bytes]) -> bytes:
+        found = match[0]
+        form, other = next((form, other) for one, form, other in self._patterns if one.fullmatch(found))
+        return form.fitted(other, found) if len(other.content) == len(form.content) else other.content
+
+
+class MaskedStream:
+    """Masks what comes in pieces: only what may be the beginning of a secret is held back."""
+
+    def __init__(self, mask: Mask) -> None:
+        self._mask = mask
+        self._held = b""
+
+    def feed(self, piece: bytes) -> bytes:
+        """What of everything so far can go on."""
+        data = self._mask.masked(self._held + piece if self._held else piece)
+        open_end = self._mask.open_end(data)
+        self._held = data[len(data) - open_end :] if open_end else b""
+        return data[: len(data) - open_end] if open_end else data
+
+    def finish(self) -> bytes:
+        """What was held back, at the end."""
+        data, self._held = self._held, b""
+        return data

@@ -1,0 +1,92 @@
+"""One secret: its value, the origin it is for, and the places of a request where it may stand."""
+
+import re
+import secrets
+import string
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from computer_linker.errors import InvalidRequest
+from computer_linker.model.base import Model
+from computer_linker.model.network import split_host
+
+MIN_LENGTH, MAX_LENGTH = 8, 4096
+SECRET_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+_PREFIX = re.compile(r"(?:[A-Za-z]{2,10}[-_]){1,3}")
+_MIN_RANDOM = 8
+_CLASSES = (string.digits, "abcdef", "ABCDEF", string.ascii_lowercase, string.ascii_uppercase)
+
+
+class StoredSecret(Model):
+    """A secret as the vault stores it."""
+
+    name: Annotated[str, Field(pattern=SECRET_NAME)]
+    host: str
+    port: int = 443
+    headers: list[str] = ["authorization"]
+    variable: str
+    authority: str | None = None
+    """Certificates (PEM) that the host's own must be signed by; None for those that the system trusts."""
+    value: Annotated[str, Field(repr=False)]
+
+    @field_validator("headers")
+    @classmethod
+    def _lower(cls, value: list[str]) -> list[str]:
+        return [name.lower() for name in value]
+
+    @property
+    def origin(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"https://{host}" if self.port == 443 else f"https://{host}:{self.port}"
+
+
+def check_value(value: str) -> None:
+    """Raise InvalidRequest for a value that cannot be sent in a header, or is too short to be found again."""
+    if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
+        raise InvalidRequest(f"A secret has {MIN_LENGTH} to {MAX_LENGTH} characters.", field="value")
+    if not value.isascii() or not value.isprintable() or value != value.strip():
+        raise InvalidRequest("A secret is printable ASCII in one line, without spaces around it.", field="value")
+    if len({char for char in value if char.isalnum()}) < 4:
+        raise InvalidRequest("A secret has at least four different letters and digits.", field="value")
+
+
+def origin_of(text: str) -> tuple[str, int]:
+    """The host and port of `HOST`, `HOST:PORT` or `https://HOST[:PORT]`. Raises InvalidRequest."""
+    try:
+        return split_host(text.removeprefix("https://").removesuffix("/"), 443)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"{error}.", field="for", hint="as in api.example.com or https://git.internal:8443"
+        ) from None
+
+
+def placeholder_for(value: str) -> str:
+    """A random text of the same shape: its length, prefix, punctuation and alphabet, and no other character of it.
+
+    A character may be the same by chance; a text that shares the rest with the secret is not given out.
+    """
+    found = _PREFIX.match(value)
+    kept = found.end() if found and len(value) - found.end() >= _MIN_RANDOM else 0
+    alphabet = _alphabet(value[kept:])
+    while True:
+        made = "".join(secrets.choice(alphabet) if char.isalnum() else char for char in value[kept:])
+        same = sum(one == other for one, other in zip(made, value[kept:], strict=True) if one.isalnum())
+        if same * 2 < sum(char.isalnum() for char in made) or len(alphabet) < _MIN_RANDOM:
+            return value[:kept] + made
+
+
+def _alphabet(text: str) -> str:
+    """The smallest usual alphabet that has every letter and digit of the text."""
+    used = {char for char in text if char.isalnum()}
+    digits, low_hex, high_hex, lower, upper = _CLASSES
+    for parts in ((digits,), (digits, low_hex), (digits, high_hex), (lower,), (upper,), (digits, lower), (digits, upper),
+                  (lower, upper), (digits, lower, upper)):  # fmt: skip
+        if used <= set("".join(parts)):
+            return "".join(parts)
+    raise AssertionError("printable ASCII has no other letters")
+
+
+def names_of(stored: Iterable[StoredSecret]) -> str:
+    return ", ".join(each.name for each in stored) or "none"
