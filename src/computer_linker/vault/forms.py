@@ -54,7 +54,8 @@ def forms_of(secret: str) -> list[Form]:
     escaped = json.dumps(secret)[1:-1]
     quoted = quote(secret, safe="")
     texts = (
-        secret, secret.lower(), secret.upper(), secret.swapcase(), secret[::-1], quoted, _lower_escapes(quoted), quote_plus(secret), quote(quoted, safe=""),
+        secret, secret.lower(), secret.upper(), secret.swapcase(), secret[::-1], quoted,
+        _lower_escapes(quoted), quote_plus(secret), quote(quoted, safe=""),
         quote(secret), escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1], html.escape(secret),
         "".join(f"%{byte:02X}" for byte in raw), "".join(f"%{byte:02x}" for byte in raw),
         "".join(f"\\u{ord(char):04x}" for char in secret), "".join(f"\\u{ord(char):04X}" for char in secret),

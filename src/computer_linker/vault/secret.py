@@ -13,7 +13,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.network import split_host
 
 MIN_LENGTH, MAX_LENGTH = 8, 4096
-SECRET_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _PREFIX = re.compile(r"(?:[A-Za-z]{2,10}[-_]){1,3}")
 _MIN_RANDOM = 8
 _CLASSES = (string.digits, "abcdef", "ABCDEF", string.ascii_lowercase, string.ascii_uppercase)
@@ -22,7 +22,7 @@ _CLASSES = (string.digits, "abcdef", "ABCDEF", string.ascii_lowercase, string.as
 class StoredSecret(Model):
     """A secret as the vault stores it."""
 
-    name: Annotated[str, Field(pattern=SECRET_NAME)]
+    name: Annotated[str, Field(pattern=NAME_PATTERN)]
     host: str
     port: int = 443
     headers: list[str] = ["authorization"]

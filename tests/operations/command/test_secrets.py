@@ -1,13 +1,11 @@
 """Commands that use a secret: real programs get a placeholder, and the host of the secret alone gets the secret."""
 
 import json
-import ssl
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from computer_linker.vault.secret import StoredSecret

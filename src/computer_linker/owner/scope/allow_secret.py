@@ -85,7 +85,7 @@ async def scope_allow_secret(ctx: Context, input: SecretInput) -> Secrets:
         network = policy.get("network", False)
         if network is True:
             raise Conflict(
-                "Programs of this scope reach every host by themselves; a secret is used where the gate carries their connections.",
+                "Programs of this scope reach every host by themselves; a secret is used only where the gate connects for them.",
                 hint=f"computer-linker scope edit {input.scope} --policy network=false, then allow-host what they need",
             )
         names = list(dict.fromkeys([*policy.get("secrets", []), input.secret]))

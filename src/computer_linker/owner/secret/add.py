@@ -1,5 +1,6 @@
 """secret.add: store a secret for one host."""
 
+import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,22 +23,22 @@ from computer_linker.registry.owner import (
     Shown,
     owner_operation,
 )
-from computer_linker.vault.secret import SECRET_NAME, StoredSecret, check_value, origin_of
+from computer_linker.vault.secret import NAME_PATTERN, StoredSecret, check_value, origin_of
 from computer_linker.vault.vault import Place, Vault
 
 _OWN_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
-_HEADER = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
 
 class AddInput(Model):
-    name: Annotated[str, Field(pattern=SECRET_NAME, description="A name of your choice."), Positional()]
+    name: Annotated[str, Field(pattern=NAME_PATTERN, description="A name of your choice."), Positional()]
     origin: Annotated[
         str,
         Field(description="The host it is for, as HOST or HOST:PORT; always by https.", max_length=300),
         Named("--for"),
     ]
     header: Annotated[
-        list[Annotated[str, Field(pattern=_HEADER)]],
+        list[str],
         Field(description="A header field it may stand in; can be given again. Default: Authorization.", max_length=10),
     ] = []
     env: Annotated[
@@ -69,7 +70,8 @@ class Added(Model):
 
 
 def _text(result: Added) -> Iterator[Shown]:
-    yield f"Stored {result.name}: for {result.origin}, in {', '.join(result.headers)}; programs find its placeholder in {result.variable}."
+    yield f"Stored {result.name}: for {result.origin}, in {', '.join(result.headers)}."
+    yield f"Programs find its placeholder in {result.variable}."
     if result.key_in == "file":
         yield Note("No keyring is open here, so the key lies beside the encrypted file, readable to you alone.")
     yield Note(f"Let a scope use it: computer-linker scope allow-secret SCOPE {result.name}")
@@ -92,6 +94,8 @@ async def secret_add(ctx: Context, input: AddInput) -> Added:
     """Store a secret that programs use at one host, by a placeholder, and never read."""
     check_value(input.value)
     host, port = origin_of(input.origin)
+    if not all(map(_HEADER.fullmatch, input.header)):
+        raise InvalidRequest("A header field's name has letters, digits and dashes only.", field="header")
     variable = input.env or input.name.upper().replace("-", "_").replace(".", "_")
     if variable[0].isdigit() or (input.env is None and TAKES_OVER.fullmatch(variable)):
         raise InvalidRequest(

@@ -43,7 +43,7 @@ class TlsStream(Stream):
         while count < len(room):
             try:
                 # At most one record of 16 KB at a time.
-                got = self._tls.read(len(room) - count, room[count:])  # type: ignore[arg-type]  # any writable buffer
+                got = self._tls.read(len(room) - count, room[count:])
             except ssl.SSLWantReadError:
                 if count:
                     break
