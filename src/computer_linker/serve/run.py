@@ -36,11 +36,13 @@ from computer_linker.transports.bridge.listener import BridgeListener
 from computer_linker.transports.local_callers import LocalCallers
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.tools import Tools
+from computer_linker.vault.vault import Vault
 
 if TYPE_CHECKING:
     from computer_linker.config.schema import TunnelName
     from computer_linker.tunnels.record import TunnelRecord
 
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 log = logging.getLogger(__name__)
 _MAX_LOG = 1_000_000
 _LOCKED_S = 15.0
@@ -104,6 +106,7 @@ async def _serve(
         tools = Tools(app.dispatcher, introspection)
         lifetime = Lifetime()
         app.services.provide(Lifetime, lifetime)
+        _mask_log(app.services.use(Vault))
         stop = lifetime.ending
         bridge = BridgeListener(app.services, app.dispatcher, app.computer)
         await bridge.listen(home)
@@ -252,9 +255,25 @@ def _log_to_stderr(also_to: Path | None = None) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     if also_to is not None:
         handlers.append(_bounded_log(also_to))
-    logging.basicConfig(handlers=handlers, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(handlers=handlers, level=logging.INFO, format=_LOG_FORMAT)
     for noisy in ("mcp", "uvicorn.access", "websockets"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class _MaskedFormatter(logging.Formatter):
+    """Writes a record without the stored secrets, in its message and in its traceback."""
+
+    def __init__(self, vault: Vault) -> None:
+        super().__init__(_LOG_FORMAT)
+        self._vault = vault
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._vault.mask.masked_text(super().format(record))
+
+
+def _mask_log(vault: Vault) -> None:
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_MaskedFormatter(vault))
 
 
 def _bounded_log(path: Path) -> logging.Handler:

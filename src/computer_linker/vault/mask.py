@@ -48,9 +48,11 @@ class Mask:
 
     def masked_text(self, text: str) -> str:
         """The text with every secret replaced; the same object where there is none."""
+        if not self._pairs:
+            return text
         data = text.encode("utf-8", "surrogatepass")
         made = self.masked(data)
-        return text if made is data else made.decode("utf-8", "surrogatepass" if made == data else "replace")
+        return text if made is data else made.decode("utf-8", "surrogatepass")
 
     def open_end(self, data: bytes) -> int:
         """How many bytes at the end may be the beginning of a secret."""
@@ -109,6 +111,10 @@ class MaskedStream:
         open_end = self._mask.open_end(data)
         self._held = data[len(data) - open_end :] if open_end else b""
         return data[: len(data) - open_end] if open_end else data
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._held)
 
     def finish(self) -> bytes:
         """What was held back, at the end."""

@@ -5,7 +5,9 @@ encryption protects a copy of the sealed file alone, not the state folder as a w
 """
 
 import json
+import math
 import secrets
+import time
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _SEALED, _KEY, _IN_KEYRING = "secrets.sealed", "secrets.key", "secrets key"
 _NONCE = 12
+_ASK_AGAIN_S = 60.0
 Place = Literal["keyring", "file"]
 
 
@@ -31,6 +34,8 @@ class Vault:
 
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._masked: Mask | None = None
+        self._ask_again = math.inf
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -41,10 +46,20 @@ class Vault:
         path = self._home / _SEALED
         return tuple(_opened(path.read_bytes(), self._key())) if path.exists() else ()
 
-    @cached_property
+    @property
     def mask(self) -> Mask:
-        """Replaces every secret by its name."""
-        return Mask(Replaced(each.value, f"[secret {each.name}]") for each in self.all)
+        """Replaces every secret by its name. Empty while the keyring is locked, when no program can use one either."""
+        if self._masked is None or (not self._masked and time.monotonic() >= self._ask_again):
+            self._masked = self._made_mask()
+        return self._masked
+
+    def _made_mask(self) -> Mask:
+        self._ask_again = math.inf
+        try:
+            return Mask(Replaced(each.value, f"[secret {each.name}]") for each in self.all)
+        except ProviderUnavailable:
+            self._ask_again = time.monotonic() + _ASK_AGAIN_S
+            return Mask(())
 
     def find(self, name: str) -> StoredSecret | None:
         return next((each for each in self.all if each.name == name), None)
@@ -80,7 +95,7 @@ class Vault:
         write_whole(self._home, _SEALED, _sealed(stored, key))
         if _opened((self._home / _SEALED).read_bytes(), key) != list(stored):
             raise ProviderUnavailable("The secrets could not be read back after they were stored.")
-        self.__dict__.pop("mask", None)
+        self._masked = None
         self.__dict__["all"] = stored
 
     def _new_key(self) -> bytes:

@@ -38,6 +38,8 @@ from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Co
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
 from computer_linker.providers.search.ripgrep import program as ripgrep
 from computer_linker.services import Services
+from computer_linker.vault.mask import Mask
+from computer_linker.vault.vault import Vault
 
 if TYPE_CHECKING:
     from computer_linker.providers.network.gates import CommandGate, Gates
@@ -132,9 +134,11 @@ class Preparation:
         accepts_anyone_local: Callable[[], bool] = bool,
         scopes: Callable[[], Sequence[Scope]] = tuple,
         gates: "Callable[[], Gates] | None" = None,
+        mask: Callable[[], Mask | None] = lambda: None,
     ) -> None:
         self._computer = computer
         self._gates = gates
+        self._mask = mask
         self._accepts_anyone_local = accepts_anyone_local
         self._sandbox = sandbox
         # A copy, so that later changes of the service's environment do not affect commands.
@@ -151,6 +155,7 @@ class Preparation:
             accepts_anyone_local=lambda: services.accepts_anyone_local,
             scopes=lambda: services.config.scopes,
             gates=lambda: gates_of(services),
+            mask=lambda: services.use(Vault).mask,
         )
 
     @property
@@ -217,7 +222,7 @@ class Preparation:
             views.release()
             raise
         plan.releases.append(views.release)
-        plan.guard = views.guard
+        plan.guard, plan.mask = views.guard, self._mask()
         if gate is not None:
             plan.network_gate = gate
             plan.releases.append(gate.close)

@@ -15,6 +15,7 @@ from computer_linker.computer.facets.processes import (
 )
 from computer_linker.model.paths import PathRules
 from computer_linker.policy.engine import ProcessRights
+from computer_linker.vault.mask import Mask
 
 Kind = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 
@@ -182,6 +183,8 @@ class SpawnPlan:
     guard: Callable[[Child], None] | None = None
     """Called with the process once it is spawned, to end it when it exceeds a limit that the kernel does not enforce."""
     network_gate: NetworkGate | None = None
+    mask: Mask | None = None
+    """Replaces stored secrets in what it prints."""
 
     def belongs_to(self, operation: str) -> None:
         """Name the operation that runs it: what it plants and what it connects to is recorded under that."""
