@@ -53,16 +53,20 @@ def forms_of(secret: str) -> list[Form]:
     raw = secret.encode("utf-8")
     escaped = json.dumps(secret)[1:-1]
     quoted = quote(secret, safe="")
+    written = (
+        secret, quoted, quote(secret), quote_plus(secret), quote(quoted, safe=""), escaped, escaped.replace("/", "\\/"),
+        json.dumps(escaped)[1:-1], html.escape(secret),
+    )  # fmt: skip
+    spelled = (
+        "%{:02X}", "%{:02x}", "\\u{:04x}", "\\u{:04X}", "\\x{:02x}", "\\x{:02X}", "&#{};", "&#x{:x};", "&#x{:X};", "={:02X}",
+        "\\{:03o}",
+    )  # fmt: skip
     texts = (
-        secret, secret.lower(), secret.upper(), secret.swapcase(), secret[::-1], quoted,
-        _lower_escapes(quoted), quote_plus(secret), quote(quoted, safe=""),
-        quote(secret), escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1], html.escape(secret),
-        "".join(f"%{byte:02X}" for byte in raw), "".join(f"%{byte:02x}" for byte in raw),
-        "".join(f"\\u{ord(char):04x}" for char in secret), "".join(f"\\u{ord(char):04X}" for char in secret),
-        "".join(f"\\x{byte:02x}" for byte in raw), "".join(f"&#{ord(char)};" for char in secret),
-        "".join(f"&#x{ord(char):x};" for char in secret), "".join(f"={byte:02X}" for byte in raw),
-        "".join(f"\\{byte:03o}" for byte in raw), ",".join(str(byte) for byte in raw), ", ".join(str(byte) for byte in raw),
-        raw.hex(" "), raw.hex(":"), raw.hex(" ").upper(), raw.hex(":").upper(),
+        *(made for text in written for made in (text, text.lower(), text.upper())),
+        _lower_escapes(quoted), secret.swapcase(), secret[::-1],
+        *("".join(spelling.format(byte) for byte in raw) for spelling in spelled),
+        *(between.join(str(byte) for byte in raw) for between in (",", ", ", " ")),
+        *(made for between in " :" for made in (raw.hex(between), raw.hex(between).upper())),
     )  # fmt: skip
     found = [Form(text.encode("utf-8")) for text in texts]
     # Little-endian without its last zero is also big-endian without its first.

@@ -121,7 +121,8 @@ class _OpenedForward(Forward):
 
     async def _deliver(self, request: Head, response: Head, framing: Framing, upstream: Upstream) -> bool:
         self._has_begun = False
-        codings = response.tokens(b"content-encoding") - {b"", b"identity"}
+        named = (part.strip().lower() for value in response.all(b"content-encoding") for part in value.split(b","))
+        codings = [coding for coding in named if coding not in (b"", b"identity")]
         if len(codings) > 1:
             raise BadMessage("the answer is encoded more than once, and cannot be checked")
         coding = b"" if framing == 0 else b"".join(codings)
