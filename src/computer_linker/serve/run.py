@@ -260,7 +260,7 @@ def _log_to_stderr(also_to: Path | None = None) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-class _MaskedFormatter(logging.Formatter):
+class MaskedFormatter(logging.Formatter):
     """Writes a record without the stored secrets, in its message and in its traceback."""
 
     def __init__(self, vault: Vault) -> None:
@@ -273,7 +273,7 @@ class _MaskedFormatter(logging.Formatter):
 
 def _mask_log(vault: Vault) -> None:
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(_MaskedFormatter(vault))
+        handler.setFormatter(MaskedFormatter(vault))
 
 
 def _bounded_log(path: Path) -> logging.Handler:

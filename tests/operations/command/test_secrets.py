@@ -1,84 +1,85 @@
 """Commands that use a secret: real programs get a placeholder, and the host of the secret alone gets the secret."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from computer_linker.vault.secret import StoredSecret
 from computer_linker.vault.vault import Vault
-from support.certificates import Authority
-from support.named_server import NamedServer, named_server
-from support.road import Road, folder_scope
+from support.canary import CANARY, is_in
+from support.secret_scene import HOST, OTHER, SecretScene, secret_scene
 
 pytestmark = pytest.mark.anyio
-HOST, OTHER = "api.example.org", "other.example.org"
-CANARY = "tok_C4naryValue0123456789abcdefXYZ"
-
-
-@dataclass
-class Scene:
-    """A scope that may use a secret at one host, and a second host with the same authority but without a secret."""
-
-    road: Road
-    host: NamedServer
-    other: NamedServer
-
-    @property
-    def url(self) -> str:
-        return f"https://{HOST}:{self.host.port}"
-
-    async def run(self, *argv: str) -> dict[str, Any]:
-        return await self.road.data("command.run", ".", input={"command": list(argv)}, options={"timeoutSeconds": 120})
-
-    async def sh(self, script: str) -> dict[str, Any]:
-        return await self.run("sh", "-c", script)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def servers(authority: Authority) -> Iterator[tuple[NamedServer, NamedServer]]:
-    with named_server(authority.certificate(HOST)) as host, named_server(authority.certificate(OTHER)) as other:
-        yield host, other
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, authority: Authority, servers: tuple[NamedServer, NamedServer]) -> AsyncIterator[Scene]:
-    host, other = servers
-    network = [f"{HOST}:{host.port}=127.0.0.1", f"{OTHER}:{other.port}=127.0.0.1"]
-    (tmp_path / "root").mkdir()
-    scope = folder_scope(
-        tmp_path / "root", allowedCommands=["*"], network=network, sandbox="required", secrets=["token"]
-    )
-    async with Road.open(tmp_path, [scope]) as road:
-        secret = StoredSecret(
-            name="token",
-            host=HOST,
-            port=host.port,
-            variable="TOKEN",
-            authority=authority.file.read_text(),
-            value=CANARY,
-        )
-        road.app.dispatcher.services.use(Vault).add(secret, replace=False)
-        yield Scene(road, host, other)
+async def scene(tmp_path: Path) -> AsyncIterator[SecretScene]:
+    async with secret_scene(tmp_path) as made:
+        yield made
 
 
-def sent(server: NamedServer) -> dict[str, str]:
-    """The header fields of the newest request."""
-    return server.seen[-1][2]
-
-
-async def test_curl_sends_the_secret_by_its_placeholder(scene: Scene) -> None:
+async def test_the_host_gets_the_secret_and_the_program_its_placeholder(scene: SecretScene) -> None:
     ran = await scene.sh(f'echo "$TOKEN"; curl -sS -H "Authorization: Bearer $TOKEN" {scene.url}/reflect')
-    placeholder, _, body = ran["stdout"].partition("\n")
+    placeholder, _, body = ran["data"]["stdout"].partition("\n")
     assert placeholder != CANARY and placeholder.startswith("tok_") and len(placeholder) == len(CANARY), ran
-    assert sent(scene.host)["authorization"] == f"Bearer {CANARY}"
-    assert json.loads(body)["authorization"] == f"Bearer {placeholder}"
-    assert CANARY not in json.dumps(ran)
+    assert scene.host.seen[-1][2]["authorization"] == f"Bearer {CANARY}"
+    assert json.loads(body)["authorization"] == f"Bearer {placeholder}" and not is_in(json.dumps(ran))
+
+
+async def test_the_history_names_the_secret_that_a_connection_used(scene: SecretScene) -> None:
+    await scene.sh(f'curl -sS -H "Authorization: Bearer $TOKEN" {scene.url}/')
+    await scene.sh(f"curl -sS {scene.url}/")
+    events = []
+    while len(events) < 2:
+        found = (await scene.road.data("history.last", "", options={"limit": 50}))["events"]
+        events = [each["summary"] for each in found if each["op"] == "network.connect"][::-1]
+    assert [(each["host"], each.get("secret")) for each in events] == [(HOST, "token"), (HOST, None)]
+
+
+async def test_only_the_hosts_that_have_a_secret_are_opened(scene: SecretScene) -> None:
+    show = "openssl s_client -connect {}:{} -servername {} </dev/null 2>/dev/null | openssl x509 -noout -issuer"
+    opened = await scene.sh(show.format(HOST, scene.host.port, HOST))
+    closed = await scene.sh(show.format(OTHER, scene.other.port, OTHER))
+    assert "Computer Linker" in opened["data"]["stdout"] and "test authority" in closed["data"]["stdout"]
+
+
+async def test_a_scope_that_may_not_use_it_has_no_placeholder_and_no_authority(tmp_path: Path) -> None:
+    from support.road import folder_scope
+
+    (tmp_path / "second").mkdir()
+    plain = folder_scope(tmp_path / "second", "plain", allowedCommands=["*"], network=["a.example.org"])
+    async with secret_scene(tmp_path, plain) as scene:
+        script = 'echo "[$TOKEN]"; ls /run/computer-linker; grep -c "" /etc/ssl/certs/ca-certificates.crt'
+        ran = await scene.road.data("command.run", ".", scope="plain", input={"command": ["sh", "-c", script]})
+        assert ran["stdout"].startswith("[]\n") and "No such file" in ran["stderr"]
+
+
+async def test_the_authority_exists_in_that_sandbox_alone_and_signs_for_that_host_alone(scene: SecretScene) -> None:
+    script = "cat /run/computer-linker/authority.pem; openssl x509 -in /run/computer-linker/authority.pem -noout -text"
+    first, second = [(await scene.sh(script))["data"]["stdout"] for _ in range(2)]
+    assert first.partition("-----END")[0] != second.partition("-----END")[0]
+    assert f"DNS:{HOST}" in first and "Name Constraints: critical" in first
+    assert not Path("/run/computer-linker").exists()
+
+
+async def test_the_sealed_file_and_its_key_are_readable_to_the_owner_alone(scene: SecretScene) -> None:
+    home = scene.road.home
+    for name in ("secrets.sealed", "secrets.key"):
+        if (home / name).exists():
+            assert (home / name).stat().st_mode & 0o077 == 0
+    assert not is_in((home / "secrets.sealed").read_bytes())
+    assert Vault(home).known("token").value == CANARY
+
+
+async def test_a_sealed_file_that_was_changed_is_refused(scene: SecretScene) -> None:
+    path = scene.road.home / "secrets.sealed"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    from computer_linker.errors import ProviderUnavailable
+
+    with pytest.raises(ProviderUnavailable):
+        _ = Vault(scene.road.home).all
+    assert os.path.getsize(path) == len(content)
