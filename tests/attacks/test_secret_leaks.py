@@ -26,7 +26,7 @@ IN_THE_SANDBOX = [
     "env", "cat /proc/self/environ", "cat /proc/1/environ", "cat /proc/*/environ", "cat /proc/*/cmdline",
     "cat /proc/1/cmdline", "ps auxwwe", "set", "export -p", "cat /proc/self/maps", "cat /proc/self/mountinfo",
     "cat /proc/1/root/proc/self/environ", "cat /proc/*/task/*/environ", "ls -la /proc/1/fd /proc/self/fd",
-    "cat /run/computer-linker/*", "grep -rs tok_ /run /tmp /etc /root /home /var", "cat ~/.computer-linker/*",
+    "cat /run/computer-linker/*", "grep -rs tok_ /run /tmp /etc ~", "cat ~/.computer-linker/*",
     "cat ../home/secrets.sealed ../home/secrets.key", "cat /proc/1/root/*", "cat /proc/keys /proc/key-users",
     f"{_USE} {{u}}/reflect", f"{_USE} -v {{u}}/reflect", f"{_USE} --trace-ascii - {{u}}/reflect", f"{_USE} --trace - {{u}}/reflect",
     f"{_USE} -i {{u}}/reflect", f"{_USE} -D - {{u}}/reflect", f"{_USE} --libcurl - {{u}}/reflect", f"{_USE} -w '%{{{{json}}}}' {{u}}/reflect",

@@ -48,8 +48,11 @@ class Form:
         return bytes(made + replacement.content[taken:])
 
 
-def forms_of(secret: str) -> list[Form]:
-    """Every encoding, always in the same order, so that those of two texts of one shape pair up."""
+def forms_of(secret: str, *, is_deep: bool = False) -> list[Form]:
+    """Every encoding, always in the same order, so that those of two texts of one shape pair up.
+
+    A deep search also finds the base64 of a text that has it in base64, as when a file is read in base64.
+    """
     raw = secret.encode("utf-8")
     escaped = json.dumps(secret)[1:-1]
     quoted = quote(secret, safe="")
@@ -72,15 +75,24 @@ def forms_of(secret: str) -> list[Form]:
     # Little-endian without its last zero is also big-endian without its first.
     found.append(Form(secret.encode("utf-16-le")[:-1]))
     found += (Form(text.encode("ascii"), _BETWEEN, 2) for text in (raw.hex(), raw.hex().upper()))
-    for at, skip in enumerate(_B64_SKIP):
-        whole = base64.b64encode(bytes(at) + raw)[skip : 8 * (at + len(raw)) // 6]
-        found += (Form(whole, _WRAP), Form(whole.replace(b"+", b"-").replace(b"/", b"_"), _WRAP))
+    once = _base64_of(raw)
+    for whole in once:
+        found += (Form(whole, _WRAP), Form(_of_the_web(whole), _WRAP))
+    twice = once if is_deep else once[:1]
+    found += (Form(whole) for inner in twice for one in (inner, _of_the_web(inner)) for whole in _base64_of(one))
     for at, skip in enumerate(_B32_SKIP):
         whole = base64.b32encode(bytes(at) + raw)[skip : 8 * (at + len(raw)) // 5]
         found += (Form(whole), Form(whole.lower()))
-    # The base64 of base64 that many tools make of a header.
-    found.append(Form(base64.b64encode(base64.b64encode(raw))[: 8 * (len(raw) // 3 * 4) // 6]))
     return found
+
+
+def _base64_of(raw: bytes) -> list[bytes]:
+    """What base64 has of these bytes wherever they stand, by their offset in a group of three."""
+    return [base64.b64encode(bytes(at) + raw)[skip : 8 * (at + len(raw)) // 6] for at, skip in enumerate(_B64_SKIP)]
+
+
+def _of_the_web(whole: bytes) -> bytes:
+    return whole.replace(b"+", b"-").replace(b"/", b"_")
 
 
 def _lower_escapes(quoted: str) -> str:

@@ -22,7 +22,7 @@ class Mask:
     def __init__(self, replaced: Iterable[Replaced]) -> None:
         pairs: dict[bytes, tuple[Form, Form]] = {}
         for each in replaced:
-            forms = forms_of(each.secret)
+            forms = forms_of(each.secret, is_deep=not each.is_placeholder)
             mark = Form(each.by.encode("utf-8"))
             others = forms_of(each.by) if each.is_placeholder else [mark] * len(forms)
             for form, other in zip(forms, others, strict=True):
