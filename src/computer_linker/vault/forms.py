@@ -11,6 +11,9 @@ _B64_SKIP, _B32_SKIP = (0, 2, 3), (0, 2, 4, 5, 7)
 """Leading characters that depend on what stands before the secret, by its offset in a group."""
 _WRAP = rb"(?:\\r|\\n|[\r\n\t ]){0,8}"
 _BETWEEN = rb"(?:\\r|\\n|[\r\n\t :-]){0,8}"
+_ANCHOR = 48
+"""Longer needles are searched for by a slower algorithm."""
+_MARKERS = (b"\\", b"%", b"&#", b"=", b",", b":")
 _MARKS = re.compile(rb"(?:\\r|\\n|[\r\n\t :-])+")
 
 
@@ -26,9 +29,15 @@ class Form:
     def anchors(self) -> tuple[bytes, ...]:
         """Bytes of which one is there wherever the form is, with at most one line break in it."""
         if not self.between:
-            return (self.content,)
+            return (self.content[-_ANCHOR:],)
         half = len(self.content) // 2
-        return self.content[:half], self.content[half:]
+        return self.content[:half][-_ANCHOR:], self.content[half:][-_ANCHOR:]
+
+    @property
+    def marker(self) -> bytes:
+        """A byte that the form has and few texts have; where it is missing, no longer search is needed."""
+        found = (each for each in _MARKERS if each in self.content)
+        return next(found, self.content[:1])
 
     def pattern(self) -> bytes:
         parts = (self.content[at : at + self.step] for at in range(0, len(self.content), self.step))
@@ -82,7 +91,7 @@ def forms_of(secret: str, *, is_deep: bool = False) -> list[Form]:
     found += (Form(whole) for inner in twice for one in (inner, _of_the_web(inner)) for whole in _base64_of(one))
     for at, skip in enumerate(_B32_SKIP):
         whole = base64.b32encode(bytes(at) + raw)[skip : 8 * (at + len(raw)) // 5]
-        found += (Form(whole), Form(whole.lower()))
+        found.append(Form(whole))
     return found
 
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from computer_linker.vault.forms import Form, forms_of, plain
 
+_PRINTABLE = bytes(int(32 <= byte < 127 or byte in b"\t\r\n") for byte in range(256))
+"""Translates printable characters to 1 and all others to 0."""
+
 
 class Replaced(NamedTuple):
     """A secret, and what stands in its place: a text of the same shape, or a mark for every encoding alike."""
@@ -31,7 +34,14 @@ class Mask:
                     other = Form(b"*" * len(form.content))
                 pairs.setdefault(form.content, (form, other))
         self._pairs = sorted(pairs.values(), key=lambda pair: -len(pair[0].content))
-        self._anchors = tuple(dict.fromkeys(anchor for form, _ in self._pairs for anchor in form.anchors()))
+        self._anchors: dict[bytes, tuple[bytes, ...]] = {}
+        """What to search for, by the byte without which it cannot be there."""
+        for form, _ in self._pairs:
+            known = self._anchors.get(form.marker, ())
+            self._anchors[form.marker] = tuple(dict.fromkeys((*known, *form.anchors())))
+        self._wide = {marker: tuple(each for each in found if b"\0" in each) for marker, found in self._anchors.items()}
+        narrow = [len(each) for found in self._anchors.values() for each in found if b"\0" not in each]
+        self._run = b"\1" * min(narrow, default=0)
         self.window = 2 * len(self._pairs[0][0].content) + 64 if self._pairs else 0
         """The longest piece that can be a part of one encoding."""
 
@@ -39,8 +49,12 @@ class Mask:
         return bool(self._pairs)
 
     def may_be_in(self, data: bytes | bytearray) -> bool:
-        """Whether a part of a secret is there; one search for each encoding, as fast as the memory."""
-        return any(anchor in data for anchor in self._anchors)
+        """Whether a part of a secret is there; one search for each encoding that the data can have at all."""
+        anchors = self._anchors
+        if not data.isascii() and self._run not in data.translate(_PRINTABLE):
+            # Without a run of printable characters only what has zeros between them is left.
+            anchors = self._wide
+        return any(anchor in data for marker in anchors if marker in data for anchor in anchors[marker])
 
     def masked(self, data: bytes) -> bytes:
         """The bytes with every secret replaced; the same object where there is none."""

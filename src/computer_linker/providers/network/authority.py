@@ -54,10 +54,11 @@ class Authority:
             made.minimum_version = ssl.TLSVersion.TLSv1_2
             made.set_alpn_protocols(["http/1.1"])
             made.num_tickets = 0
-            _load(made, self._signed(host))
+            _load(made, self.signed(host))
         return made
 
-    def _signed(self, host: str) -> bytes:
+    def signed(self, host: str) -> bytes:
+        """A new key and its certificate, as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(x509.Name([]), self._certificate.subject, key)
         builder = builder.add_extension(x509.SubjectAlternativeName([_name(host)]), critical=True)
