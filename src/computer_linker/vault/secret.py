@@ -4,18 +4,20 @@ import re
 import secrets
 import string
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
-from computer_linker.model.network import split_host
+from computer_linker.model.network import canonical_host, split_host
 
 MIN_LENGTH, MAX_LENGTH = 8, 4096
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _PREFIX = re.compile(r"(?:[A-Za-z]{2,10}[-_]){1,3}")
 _MIN_RANDOM = 8
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _CLASSES = (string.digits, "abcdef", "ABCDEF", string.ascii_lowercase, string.ascii_uppercase)
 
 
@@ -23,6 +25,8 @@ class StoredSecret(Model):
     """A secret as the vault stores it."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
+    scheme: Literal["https", "http"] = "https"
+    """`http` only for this machine, and only for pages: the gate sends no secret without TLS."""
     host: str
     port: int = 443
     headers: list[str] = ["authorization"]
@@ -39,7 +43,21 @@ class StoredSecret(Model):
     @property
     def origin(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"https://{host}" if self.port == 443 else f"https://{host}:{self.port}"
+        usual = 443 if self.scheme == "https" else 80
+        return f"{self.scheme}://{host}" + ("" if self.port == usual else f":{self.port}")
+
+    def is_for(self, host: str, port: int) -> bool:
+        """Whether the gate sends it to this host and port."""
+        return self.scheme == "https" and (self.host, self.port) == (host, port)
+
+    def is_for_page(self, url: str) -> bool:
+        """Whether a page at this address is of its origin."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            return (parts.scheme, canonical_host(parts.hostname or ""), port) == (self.scheme, self.host, self.port)
+        except ValueError:
+            return False
 
 
 def check_value(value: str) -> None:
@@ -52,14 +70,19 @@ def check_value(value: str) -> None:
         raise InvalidRequest("A secret has at least four different letters and digits.", field="value")
 
 
-def origin_of(text: str) -> tuple[str, int]:
-    """The host and port of `HOST`, `HOST:PORT` or `https://HOST[:PORT]`. Raises InvalidRequest."""
+def origin_of(text: str) -> tuple[Literal["https", "http"], str, int]:
+    """The scheme, host and port of `HOST[:PORT]`, with `https://` or without, or of `http://localhost:PORT`."""
+    is_plain = text.startswith("http://")
+    place = text.removeprefix("http://").removeprefix("https://").removesuffix("/")
     try:
-        return split_host(text.removeprefix("https://").removesuffix("/"), 443)
+        host, port = split_host(place, 80 if is_plain else 443)
     except ValueError as error:
         raise InvalidRequest(
             f"{error}.", field="for", hint="as in api.example.com or https://git.internal:8443"
         ) from None
+    if is_plain and host not in _THIS_MACHINE:
+        raise InvalidRequest("Only this machine's own pages can have a secret without TLS.", field="for")
+    return ("http" if is_plain else "https"), host, port
 
 
 def placeholder_for(value: str) -> str:

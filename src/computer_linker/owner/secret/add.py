@@ -34,7 +34,10 @@ class AddInput(Model):
     name: Annotated[str, Field(pattern=NAME_PATTERN, description="A name of your choice."), Positional()]
     origin: Annotated[
         str,
-        Field(description="The host it is for, as HOST or HOST:PORT; always by https.", max_length=300),
+        Field(
+            description="The host it is for, as HOST or HOST:PORT, by https; http://localhost:PORT for pages.",
+            max_length=300,
+        ),
         Named("--for"),
     ]
     header: Annotated[
@@ -93,7 +96,7 @@ def _text(result: Added) -> Iterator[Shown]:
 async def secret_add(ctx: Context, input: AddInput) -> Added:
     """Store a secret that programs use at one host, by a placeholder, and never read."""
     check_value(input.value)
-    host, port = origin_of(input.origin)
+    scheme, host, port = origin_of(input.origin)
     if not all(map(_HEADER.fullmatch, input.header)):
         raise InvalidRequest("A header field's name has letters, digits and dashes only.", field="header")
     variable = input.env or input.name.upper().replace("-", "_").replace(".", "_")
@@ -103,6 +106,7 @@ async def secret_add(ctx: Context, input: AddInput) -> Added:
         )
     stored = StoredSecret(
         name=input.name,
+        scheme=scheme,
         host=host,
         port=port,
         headers=list(dict.fromkeys(name.lower() for name in input.header)) or ["authorization"],

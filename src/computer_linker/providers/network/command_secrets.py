@@ -29,7 +29,7 @@ class CommandSecrets:
     def __init__(self, vault: Vault, allowed: Callable[[], Collection[str]]) -> None:
         self._vault, self._allowed = vault, allowed
         names = allowed()
-        self._stored = [each for each in vault.all if each.name in names]
+        self._stored = [each for each in vault.all if each.name in names and each.scheme == "https"]
         self._placeholders = {each.name: placeholder_for(each.value) for each in self._stored}
         self._hosts: dict[tuple[str, int], _HostSecrets] = {}
 
@@ -50,7 +50,7 @@ class CommandSecrets:
 
     def of(self, host: str, port: int) -> "_HostSecrets | None":
         """The secrets for a host; None where it has none, and is not opened."""
-        if not any((each.host, each.port) == (host, port) for each in self._now()):
+        if not any(each.is_for(host, port) for each in self._now()):
             return None
         made = self._hosts.get((host, port))
         if made is None:
@@ -82,7 +82,7 @@ class CommandSecrets:
         return [
             (Handle(each.name, self._placeholders[each.name], each.value, tuple(each.headers)), each.authority)
             for each in self._now()
-            if (each.host, each.port) == (host, port)
+            if each.is_for(host, port)
         ]
 
 
