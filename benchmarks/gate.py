@@ -25,6 +25,7 @@ _HOST = "host.example"
 _ROUNDS = 300
 _SERVER = """
 import http.server, os, ssl, sys
+block = os.urandom(1 << 18)
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -32,7 +33,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         size = int(self.path.rpartition("/")[2])
         self.send_response(200); self.send_header("Content-Length", str(size)); self.end_headers()
-        block = os.urandom(1 << 18)
         while size > 0:
             self.wfile.write(block[:size]); size -= len(block)
         self.wfile.flush()
