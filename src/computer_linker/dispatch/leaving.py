@@ -1,5 +1,6 @@
 """The last step of every answer: no stored secret leaves in it, in any usual encoding."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,10 +29,10 @@ def masked(services: Services, reply: Reply) -> Reply:
     return Reply(_without(reply.envelope, mask) if has_one else reply.envelope, attachments)
 
 
-def masked_line(services: Services, line: str | list[str]) -> str | list[str]:
+def masked_line(services: Services, line: str | Sequence[str]) -> str | list[str]:
     """A command line for the history, before it is cut."""
     mask = services.use(Vault).mask
-    return _without(line, mask) if mask else line  # type: ignore[no-any-return]  # the same type
+    return mask.masked_text(line) if isinstance(line, str) else [mask.masked_text(word) for word in line]
 
 
 def _without(value: Any, mask: Mask) -> Any:

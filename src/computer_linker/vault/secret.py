@@ -27,8 +27,11 @@ class StoredSecret(Model):
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
     scheme: Literal["https", "http"] = "https"
     """`http` only for this machine, and only for pages: the gate sends no secret without TLS."""
-    host: str
+    host: str = ""
+    """Empty for one that is typed into an application alone."""
     port: int = 443
+    application: str | None = None
+    """The program into whose password fields it may be typed."""
     headers: list[str] = ["authorization"]
     variable: str
     authority: str | None = None
@@ -41,6 +44,13 @@ class StoredSecret(Model):
         return [name.lower() for name in value]
 
     @property
+    def place(self) -> str:
+        """What it is for, as people name it."""
+        if self.application is None:
+            return self.origin
+        return f"the program {self.application}" + (f" and {self.origin}" if self.host else "")
+
+    @property
     def origin(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = 443 if self.scheme == "https" else 80
@@ -48,7 +58,7 @@ class StoredSecret(Model):
 
     def is_for(self, host: str, port: int) -> bool:
         """Whether the gate sends it to this host and port."""
-        return self.scheme == "https" and (self.host, self.port) == (host, port)
+        return bool(self.host) and self.scheme == "https" and (self.host, self.port) == (host, port)
 
     def is_for_page(self, url: str) -> bool:
         """Whether a page at this address is of its origin."""

@@ -83,12 +83,14 @@ async def scope_allow_secret(ctx: Context, input: SecretInput) -> Secrets:
 
     def allowed(policy: Policy) -> Policy:
         network = policy.get("network", False)
+        names = list(dict.fromkeys([*policy.get("secrets", []), input.secret]))
+        if not stored.host or stored.scheme == "http":
+            return {**policy, "secrets": names}
         if network is True:
             raise Conflict(
                 "Programs of this scope reach every host by themselves; a secret is used only where the gate connects for them.",
                 hint=f"computer-linker scope edit {input.scope} --policy network=false, then allow-host what they need",
             )
-        names = list(dict.fromkeys([*policy.get("secrets", []), input.secret]))
         entries = [parse_entry(text) for text in network or [] if text not in PRESETS]
         is_reached = any(entry.covers(stored.host, stored.port) for entry in entries)
         hosts = list(network or []) if is_reached else [*(network or []), entry_for(stored.host, stored.port)]

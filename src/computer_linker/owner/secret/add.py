@@ -66,14 +66,14 @@ class AddInput(Model):
 
 class Added(Model):
     name: str
-    origin: str
+    place: Annotated[str, Field(description="The origin or program it is for.")]
     headers: list[str]
     variable: str
     key_in: Annotated[Place, Field(description="Where the key of the encrypted file is.")]
 
 
 def _text(result: Added) -> Iterator[Shown]:
-    yield f"Stored {result.name}: for {result.origin}, in {', '.join(result.headers)}."
+    yield f"Stored {result.name}: for {result.place}, in {', '.join(result.headers)}."
     yield f"Programs find its placeholder in {result.variable}."
     if result.key_in == "file":
         yield Note("No keyring is open here, so the key lies beside the encrypted file, readable to you alone.")
@@ -96,7 +96,9 @@ def _text(result: Added) -> Iterator[Shown]:
 async def secret_add(ctx: Context, input: AddInput) -> Added:
     """Store a secret that programs use at one host, by a placeholder, and never read."""
     check_value(input.value)
-    scheme, host, port = origin_of(input.origin)
+    if input.origin is None and input.app is None:
+        raise InvalidRequest("A secret is for a host or a program.", hint="--for HOST, or --app PROGRAM", field="for")
+    scheme, host, port = ("https", "", 443) if input.origin is None else origin_of(input.origin)
     if not all(map(_HEADER.fullmatch, input.header)):
         raise InvalidRequest("A header field's name has letters, digits and dashes only.", field="header")
     variable = input.env or input.name.upper().replace("-", "_").replace(".", "_")
@@ -109,6 +111,7 @@ async def secret_add(ctx: Context, input: AddInput) -> Added:
         scheme=scheme,
         host=host,
         port=port,
+        application=input.app,
         headers=list(dict.fromkeys(name.lower() for name in input.header)) or ["authorization"],
         variable=variable,
         authority=None if input.ca is None else _certificates(input.ca),
@@ -116,9 +119,9 @@ async def secret_add(ctx: Context, input: AddInput) -> Added:
     )
     vault = ctx.use(Vault)
     vault.add(stored, replace=input.replace)
-    ctx.note(secret=input.name, host=host, port=port)
+    ctx.note(secret=input.name, host=host or None)
     ctx.effect = "confirmed"
-    return Added(name=stored.name, origin=stored.origin, headers=stored.headers, variable=variable, key_in=vault.place)
+    return Added(name=stored.name, place=stored.place, headers=stored.headers, variable=variable, key_in=vault.place)
 
 
 def _certificates(path: str) -> str:

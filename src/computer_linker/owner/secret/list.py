@@ -11,7 +11,7 @@ from computer_linker.vault.vault import Place, Vault
 
 class ShownSecret(Model):
     name: str
-    origin: str
+    place: Annotated[str, Field(description="The origin or program it is for.")]
     headers: list[str]
     variable: str
     has_authority: Annotated[bool, Field(description="True when the host's certificate must be signed by given ones.")]
@@ -28,7 +28,7 @@ def _text(result: SecretList) -> Iterator[Shown]:
         yield Note("No secret is stored. Add one: computer-linker secret add NAME --for HOST")
         return
     rows = [
-        (each.name, each.origin, ", ".join(each.headers), each.variable, ", ".join(each.scopes) or "-")
+        (each.name, each.place, ", ".join(each.headers), each.variable, ", ".join(each.scopes) or "-")
         for each in result.secrets
     ]
     yield Table(rows, ("name", "for", "header", "variable", "scopes"))
@@ -43,7 +43,7 @@ async def secret_list(ctx: Context) -> SecretList:
     found = [
         ShownSecret(
             name=each.name,
-            origin=each.origin,
+            place=each.place,
             headers=each.headers,
             variable=each.variable,
             has_authority=each.authority is not None,

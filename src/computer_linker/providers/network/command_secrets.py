@@ -29,7 +29,7 @@ class CommandSecrets:
     def __init__(self, vault: Vault, allowed: Callable[[], Collection[str]]) -> None:
         self._vault, self._allowed = vault, allowed
         names = allowed()
-        self._stored = [each for each in vault.all if each.name in names and each.scheme == "https"]
+        self._stored = [each for each in vault.all if each.name in names and each.is_for(each.host, each.port)]
         self._placeholders = {each.name: placeholder_for(each.value) for each in self._stored}
         self._hosts: dict[tuple[str, int], _HostSecrets] = {}
 

@@ -164,7 +164,7 @@ class _Run:
     """The streams of one run."""
 
     def __init__(
-        self, child: Child, limits: Limits, on_progress: Callable[[str], None] | None, mask: Mask | None
+        self, child: Child, limits: Limits, on_progress: Callable[[str], None] | None, mask: Mask | None = None
     ) -> None:
         self._child = child
         self._limits = limits
