@@ -18,6 +18,7 @@ from computer_linker.vault.secret import StoredSecret
 from computer_linker.vault.vault import Vault
 from support.canary import CANARY, COMPRESSED, ENCODINGS, is_in
 from support.certificates import Authority
+from support.waiting import until
 
 pytestmark = pytest.mark.anyio
 HOST, OTHER = "api.example.org", "other.example.org"
@@ -346,8 +347,7 @@ async def test_the_history_has_the_secrets_name(scene: Scene) -> None:
     scene.hosts.answer = whole(b"here")
     said = await scene.said(request(scene.placeholder))
     assert said.endswith(b"here")
-    while not scene.passages:
-        await asyncio.sleep(0)
+    await until(lambda: bool(scene.passages))
     assert [(one.verdict, one.secrets, one.host) for one in scene.passages] == [("allowed", {"token"}, HOST)]
 
 

@@ -104,9 +104,7 @@ async def _serve(
     async with open_app(home, live) as app:
         introspection = ServiceIntrospection(app)
         tools = Tools(app.dispatcher, introspection)
-        lifetime = Lifetime()
-        app.services.provide(Lifetime, lifetime)
-        _mask_log(app.services.use(Vault))
+        lifetime = _begun(app)
         stop = lifetime.ending
         bridge = BridgeListener(app.services, app.dispatcher, app.computer)
         await bridge.listen(home)
@@ -271,9 +269,13 @@ class MaskedFormatter(logging.Formatter):
         return self._vault.mask.masked_text(super().format(record))
 
 
-def _mask_log(vault: Vault) -> None:
+def _begun(app: App) -> Lifetime:
+    """The lifetime of a service whose log is masked from now on."""
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(MaskedFormatter(vault))
+        handler.setFormatter(MaskedFormatter(app.services.use(Vault)))
+    lifetime = Lifetime()
+    app.services.provide(Lifetime, lifetime)
+    return lifetime
 
 
 def _bounded_log(path: Path) -> logging.Handler:

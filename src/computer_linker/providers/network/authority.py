@@ -21,7 +21,7 @@ _LASTS = timedelta(days=30)
 
 
 class Authority:
-    """Signs certificates for these hosts and no others; whoever trusts it trusts it for these alone (name constraints)."""
+    """Signs certificates for these hosts and no others; programs trust it for these alone (name constraints)."""
 
     def __init__(self, hosts: tuple[str, ...]) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -75,7 +75,7 @@ class Authority:
 def upstream_context(authority: str | None) -> ssl.SSLContext:
     """The client's side of TLS to a host: the given certificates alone are trusted, or those of the system.
 
-    Not `create_default_context`, which would write session keys where the environment says so.
+    Not `create_default_context`, which would write session keys to a file that the environment names.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
