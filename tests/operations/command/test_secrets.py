@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ async def test_the_host_gets_the_secret_and_the_program_its_placeholder(scene: S
 async def test_the_history_names_the_secret_that_a_connection_used(scene: SecretScene) -> None:
     await scene.sh(f'curl -sS -H "Authorization: Bearer $TOKEN" {scene.url}/')
     await scene.sh(f"curl -sS {scene.url}/")
-    events = []
+    events: list[dict[str, Any]] = []
     while len(events) < 2:
         found = (await scene.road.data("history.last", "", options={"limit": 50}))["events"]
         events = [each["summary"] for each in found if each["op"] == "network.connect"][::-1]

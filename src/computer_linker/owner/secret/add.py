@@ -33,13 +33,17 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 class AddInput(Model):
     name: Annotated[str, Field(pattern=NAME_PATTERN, description="A name of your choice."), Positional()]
     origin: Annotated[
-        str,
+        str | None,
         Field(
             description="The host it is for, as HOST or HOST:PORT, by https; http://localhost:PORT for pages.",
             max_length=300,
         ),
         Named("--for"),
-    ]
+    ] = None
+    app: Annotated[
+        str | None,
+        Field(description="The program into whose password fields desktop.type_text may type it.", max_length=200),
+    ] = None
     header: Annotated[
         list[str],
         Field(description="A header field it may stand in; can be given again. Default: Authorization.", max_length=10),
