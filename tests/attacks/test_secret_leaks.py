@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,20 @@ import pytest
 
 from computer_linker.vault.secret import StoredSecret
 from support.canary import CANARY, ENCODINGS, is_in
-from support.secret_scene import HOST, OTHER, SecretScene, secret_scene
+from support.secret_scene import HOST, OTHER, Hosts, SecretScene, secret_hosts, secret_scene
 
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    with secret_hosts(tmp_path_factory.mktemp("hosts")) as made:
+        yield made
+
+
 @pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[SecretScene]:
-    async with secret_scene(tmp_path) as made:
+async def scene(tmp_path: Path, hosts: Hosts) -> AsyncIterator[SecretScene]:
+    async with secret_scene(tmp_path, hosts) as made:
         yield made
 
 

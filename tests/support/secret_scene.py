@@ -1,7 +1,7 @@
 """A scope whose commands may use a secret at one host, beside a host that has none."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,21 +37,35 @@ class SecretScene:
         return await self.run("sh", "-c", script)
 
 
-@asynccontextmanager
-async def secret_scene(tmp_path: Path, *more: dict[str, Any], computer: Any = None) -> AsyncIterator[SecretScene]:
-    """The scene, with these further scopes."""
-    authority = Authority(tmp_path)
+@dataclass(frozen=True)
+class Hosts:
+    """The secret's host and another one, with the certificates that sign both."""
+
+    authority: Authority
+    host: NamedServer
+    other: NamedServer
+
+
+@contextmanager
+def secret_hosts(folder: Path) -> Iterator[Hosts]:
+    authority = Authority(folder)
     with named_server(authority.certificate(HOST)) as host, named_server(authority.certificate(OTHER)) as other:
-        network = [f"{HOST}:{host.port}=127.0.0.1", f"{OTHER}:{other.port}=127.0.0.1"]
-        (tmp_path / "root").mkdir()
-        scope = folder_scope(
-            tmp_path / "root", allowedCommands=["*"], network=network, sandbox="required", secrets=["token"]
+        yield Hosts(authority, host, other)
+
+
+@asynccontextmanager
+async def secret_scene(tmp_path: Path, hosts: Hosts, *more: dict[str, Any]) -> AsyncIterator[SecretScene]:
+    """The scene, with these further scopes."""
+    network = [f"{HOST}:{hosts.host.port}=127.0.0.1", f"{OTHER}:{hosts.other.port}=127.0.0.1"]
+    (tmp_path / "root").mkdir()
+    scope = folder_scope(
+        tmp_path / "root", allowedCommands=["*"], network=network, sandbox="required", secrets=["token"]
+    )
+    async with Road.open(tmp_path, [scope, *more]) as road:
+        scene = SecretScene(road, hosts.host, hosts.other)
+        trusted = hosts.authority.file.read_text()
+        secret = StoredSecret(
+            name="token", host=HOST, port=hosts.host.port, variable="TOKEN", authority=trusted, value=CANARY
         )
-        async with Road.open(tmp_path, [scope, *more], computer) as road:
-            scene = SecretScene(road, host, other)
-            trusted = authority.file.read_text()
-            secret = StoredSecret(
-                name="token", host=HOST, port=host.port, variable="TOKEN", authority=trusted, value=CANARY
-            )
-            scene.vault.add(secret, replace=False)
-            yield scene
+        scene.vault.add(secret, replace=False)
+        yield scene

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,20 @@ import pytest
 
 from computer_linker.vault.vault import Vault
 from support.canary import CANARY, is_in
-from support.secret_scene import HOST, OTHER, SecretScene, secret_scene
+from support.secret_scene import HOST, OTHER, Hosts, SecretScene, secret_hosts, secret_scene
 
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    with secret_hosts(tmp_path_factory.mktemp("hosts")) as made:
+        yield made
+
+
 @pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[SecretScene]:
-    async with secret_scene(tmp_path) as made:
+async def scene(tmp_path: Path, hosts: Hosts) -> AsyncIterator[SecretScene]:
+    async with secret_scene(tmp_path, hosts) as made:
         yield made
 
 
@@ -46,12 +52,12 @@ async def test_only_the_hosts_that_have_a_secret_are_opened(scene: SecretScene) 
     assert "Computer Linker" in opened["data"]["stdout"] and "test authority" in closed["data"]["stdout"]
 
 
-async def test_a_scope_that_may_not_use_it_has_no_placeholder_and_no_authority(tmp_path: Path) -> None:
+async def test_a_scope_that_may_not_use_it_has_no_placeholder_and_no_authority(tmp_path: Path, hosts: Hosts) -> None:
     from support.road import folder_scope
 
     (tmp_path / "second").mkdir()
     plain = folder_scope(tmp_path / "second", "plain", allowedCommands=["*"], network=["a.example.org"])
-    async with secret_scene(tmp_path, plain) as scene:
+    async with secret_scene(tmp_path, hosts, plain) as scene:
         script = 'echo "[$TOKEN]"; ls /run/computer-linker; grep -c "" /etc/ssl/certs/ca-certificates.crt'
         ran = await scene.road.data("command.run", ".", scope="plain", input={"command": ["sh", "-c", script]})
         assert ran["stdout"].startswith("[]\n") and "No such file" in ran["stderr"]
