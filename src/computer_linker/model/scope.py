@@ -58,6 +58,9 @@ class ScopePolicy(Model):
             max_length=50, description="Stored secrets that programs may use, without reading them, at their own hosts."
         ),
     ] = []
+    elevation: Annotated[
+        bool, Field(description="`sudo` inside the sandbox asks you for that one command, which then runs outside it.")
+    ] = False
     environment: list[str] = []
     confirm: ConfirmMode = "never"
     outcome: Annotated[
