@@ -21,11 +21,15 @@ _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _CLASSES = (string.digits, "abcdef", "ABCDEF", string.ascii_lowercase, string.ascii_uppercase)
 
 
+Scheme = Literal["https", "http"]
+Origin = tuple[Scheme, str, int]
+
+
 class StoredSecret(Model):
     """A secret as the vault stores it."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
-    scheme: Literal["https", "http"] = "https"
+    scheme: Scheme = "https"
     """`http` only for this machine, and only for pages: the gate sends no secret without TLS."""
     host: str = ""
     """Empty for one that is typed into an application alone."""
@@ -80,7 +84,7 @@ def check_value(value: str) -> None:
         raise InvalidRequest("A secret has at least four different letters and digits.", field="value")
 
 
-def origin_of(text: str) -> tuple[Literal["https", "http"], str, int]:
+def origin_of(text: str) -> Origin:
     """The scheme, host and port of `HOST[:PORT]`, with `https://` or without, or of `http://localhost:PORT`."""
     is_plain = text.startswith("http://")
     place = text.removeprefix("http://").removeprefix("https://").removesuffix("/")

@@ -23,7 +23,7 @@ from computer_linker.registry.owner import (
     Shown,
     owner_operation,
 )
-from computer_linker.vault.secret import NAME_PATTERN, StoredSecret, check_value, origin_of
+from computer_linker.vault.secret import NAME_PATTERN, Origin, StoredSecret, check_value, origin_of
 from computer_linker.vault.vault import Place, Vault
 
 _OWN_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
@@ -102,7 +102,8 @@ async def secret_add(ctx: Context, input: AddInput) -> Added:
     check_value(input.value)
     if input.origin is None and input.app is None:
         raise InvalidRequest("A secret is for a host or a program.", hint="--for HOST, or --app PROGRAM", field="for")
-    scheme, host, port = ("https", "", 443) if input.origin is None else origin_of(input.origin)
+    origin: Origin = ("https", "", 443) if input.origin is None else origin_of(input.origin)
+    scheme, host, port = origin
     if not all(map(_HEADER.fullmatch, input.header)):
         raise InvalidRequest("A header field's name has letters, digits and dashes only.", field="header")
     variable = input.env or input.name.upper().replace("-", "_").replace(".", "_")
