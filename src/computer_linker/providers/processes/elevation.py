@@ -53,19 +53,18 @@ class Elevation:
         self._listener.bind(f"/proc/self/fd/{folder}/ask")
         self._listener.listen(16)
         self._listener.setblocking(False)
-        self._folder = Folder(folder, f"{_FOLDER}/elevation")
+        self.folder = Folder(folder, f"{_FOLDER}/elevation")
         self._start(self._accept())
 
-    def shown_in(self, confinement: Confinement, held: list[int]) -> Confinement:
+    def shown_in(self, confinement: Confinement) -> Confinement:
         """The confinement with the socket and the programs that ask."""
-        held.append(self._folder.fd)
         # Also in the place of the real ones, which have no rights inside: a command may name one by its path.
         places = (
             *(f"{BIN}/{name}" for name in _NAMES),
             *filter(os.path.exists, (f"/usr/bin/{name}" for name in _NAMES)),
         )
         programs = (StagedText(place, _SHIM) for place in places)
-        return replace(confinement, own=(*confinement.own, self._folder), files=(*confinement.files, *programs))
+        return replace(confinement, own=(*confinement.own, self.folder), files=(*confinement.files, *programs))
 
     def close(self) -> None:
         """End what waits; called once the command has ended."""

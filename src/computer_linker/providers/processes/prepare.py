@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.errors import LinkError, NotFound, PermissionDenied, ProviderUnavailable
+from computer_linker.errors import LinkError, NotFound, PermissionDenied
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
@@ -30,6 +30,7 @@ from computer_linker.providers.processes.confinement import (
     limits_of,
     own_folders,
     real_path,
+    refuse_partial,
 )
 from computer_linker.providers.processes.held_view import HeldView, ViewUse
 from computer_linker.providers.processes.hosts import boundary_warnings, elevation_of, gates_of, judge_hosts
@@ -202,7 +203,6 @@ class Preparation:
             judged = await self._judged(request, held)
             views.refuse_without(judged.boundary)
             gate = self._gate(request, judged)
-            elevation = self._elevation(request, judged)
             confinement = Confinement(
                 cwd=judged.where,
                 cwd_fd=held[0] if held else None,
@@ -210,11 +210,12 @@ class Preparation:
                 hosts=None if gate is None else gate.inner,
                 files=() if gate is None or gate.secrets is None else gate.secrets.files(),
             )
+            elevation = self._elevation(request, judged, held)
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
                 confinement = kept_apart(confinement, request.scope, self._scopes())
                 confinement = await views.applied(confinement, held)
-                confinement = confinement if elevation is None else elevation.shown_in(confinement, held)
+                confinement = confinement if elevation is None else elevation.shown_in(confinement)
             else:
                 # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
@@ -241,13 +242,7 @@ class Preparation:
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
         plan.rights = ProcessRights.of(request.scope, request.principal, request.any_of)
-        if plan.is_partial and request.scope.policy.sandbox == "required":
-            plan.release()
-            raise ProviderUnavailable(
-                "This scope runs commands only behind a whole boundary, and its folder holds too many folders to close every "
-                "secret in them. Narrow the scope to a smaller folder, or set its `sandbox` to `auto`.",
-                remedy="Narrow the scope to a smaller folder.",
-            )
+        refuse_partial(plan, request.scope)
         plan.boundary += views.named
         warnings = [
             *plan.warnings,
@@ -334,12 +329,14 @@ class Preparation:
             judged.env.update(gate.secrets.environment())
         return gate
 
-    def _elevation(self, request: CommandRequest, judged: _Judged) -> "Elevation | None":
+    def _elevation(self, request: CommandRequest, judged: _Judged, held: list[int]) -> "Elevation | None":
         """What passes `sudo` of this command on to the owner; None where the scope does not let it ask."""
         may_ask = request.scope.policy.elevation and request.program_access is None
         if self._elevations is None or not may_ask or judged.boundary.kind != "bubblewrap":
             return None
-        return self._elevations(request, judged.env)
+        made = self._elevations(request, judged.env)
+        held.append(made.folder.fd)
+        return made
 
     def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
         """The program lookup of this scope; rebuilt every few seconds, and when the config changed."""
