@@ -5,18 +5,26 @@ import json
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from benchmarks.ratio import Ratio
 from computer_linker.model.network import parse_entry
+from computer_linker.providers.network.authority import Authority
+from computer_linker.providers.network.command_secrets import CommandSecrets
 from computer_linker.providers.network.gate import Gate
 from computer_linker.providers.network.reach import Own, Reach, Rules
 from computer_linker.system import event_loop
+from computer_linker.vault.secret import StoredSecret
+from computer_linker.vault.vault import Vault
 
 _GIGABYTE = 1 << 30
+_HOST = "host.example"
 _ROUNDS = 300
 _SERVER = """
-import http.server
+import http.server, os, ssl, sys
+block = os.urandom(1 << 18)
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -24,27 +32,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         size = int(self.path.rpartition("/")[2])
         self.send_response(200); self.send_header("Content-Length", str(size)); self.end_headers()
-        block = bytes(1 << 18)
         while size > 0:
             self.wfile.write(block[:size]); size -= len(block)
         self.wfile.flush()
     def log_message(self, *_): pass
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
+if sys.argv[1:]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER); context.load_cert_chain(sys.argv[1])
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
 _CLIENT = """
-import http.client, json, statistics, sys, time
-direct, gate, proxy, rounds, size = map(int, sys.argv[1:])
+import http.client, json, socket, ssl, statistics, sys, time
+direct, gate, proxy, rounds, size = map(int, sys.argv[1:6])
+trusted = {port: ssl.create_default_context(cafile=file) for port, file in zip((direct, gate, proxy), sys.argv[6:])}
+class Secured(http.client.HTTPConnection):
+    def connect(self):
+        super().connect()
+        self.sock = trusted[self.port_of].wrap_socket(self.sock, server_hostname="host.example")
 def asked(connection, path):
-    connection.request("GET", path, headers={"Host": f"host.example:{direct}"})
+    connection.request("GET", path, headers={"Host": f"host.example:{direct}", "Authorization": "Bearer x"})
     answer = connection.getresponse()
     room = memoryview(bytearray(1 << 20))
     while answer.readinto(room):
         pass
 def opened(port, tunnel=False):
-    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection = (Secured if trusted else http.client.HTTPConnection)("127.0.0.1", port)
+    connection.port_of = port
     if tunnel:
         connection.set_tunnel(f"host.example:{direct}")
     return connection
@@ -55,9 +71,10 @@ def fresh(port, tunnel=False):
 kept = {port: opened(port) for port in (direct, gate)}
 jobs = {
     "fresh": (lambda: fresh(direct), lambda: fresh(gate)),
-    "tunnel": (lambda: fresh(direct), lambda: fresh(proxy, True)),
     "kept": (lambda: asked(kept[direct], "/100"), lambda: asked(kept[gate], "/100")),
 }
+if not trusted:
+    jobs["tunnel"] = (lambda: fresh(direct), lambda: fresh(proxy, True))
 found = {}
 for name, (limit, ours) in jobs.items():
     limit(); ours()
@@ -70,27 +87,44 @@ print(json.dumps(found))
 
 
 def run() -> list[Ratio]:
-    """Measure with the server, the gate and the client in three processes."""
-    server = subprocess.Popen([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE)
+    """Measure with the server, the gate and the client in three processes; then with TLS that the gate opens for a secret."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [*_with_server([], lambda port: _measured(port, Path(folder), None)), *_opened(Path(folder))]
+
+
+def _opened(folder: Path) -> list[Ratio]:
+    authority = Authority((_HOST,))
+    (folder / "server.pem").write_bytes(authority.signed(_HOST))
+    (folder / "authority.pem").write_text(authority.pem)
+    return _with_server([str(folder / "server.pem")], lambda port: _measured(port, folder, authority))
+
+
+def _with_server(arguments: list[str], measure: Callable[[int], Coroutine[None, None, list[Ratio]]]) -> list[Ratio]:
+    server = subprocess.Popen([sys.executable, "-c", _SERVER, *arguments], stdout=subprocess.PIPE)
     assert server.stdout is not None
     try:
         # The service's own loop.
-        return event_loop.run(_measured(int(server.stdout.readline())))
+        return event_loop.run(measure(int(server.stdout.readline())))
     finally:
         server.kill()
         server.wait()
         server.stdout.close()
 
 
-async def _measured(port: int) -> list[Ratio]:
-    entry = parse_entry(f"host.example:{port}=127.0.0.1")
-    gate = Gate(Reach(lambda: Rules(False, (entry,)), Own(frozenset, frozenset)))
+async def _measured(port: int, folder: Path, authority: Authority | None) -> list[Ratio]:
+    entry = parse_entry(f"{_HOST}:{port}=127.0.0.1")
+    secrets = None if authority is None else _secrets(port, folder, authority)
+    opens = (lambda _host, _port: None) if secrets is None else secrets.of
+    gate = Gate(Reach(lambda: Rules(False, (entry,)), Own(frozenset, frozenset)), secrets=opens)
     gate.listen(None)
     listener = socket.create_server(("127.0.0.1", 0))
     place = listener.getsockname()[1]
-    gate.serve(listener, lambda client: gate.take(client, "host.example", port))
+    gate.serve(listener, lambda client: gate.take(client, _HOST, port))
     before = _memory()
     arguments = [str(each) for each in (port, place, gate.port, _ROUNDS, _GIGABYTE)]
+    if secrets is not None:
+        (folder / "inside.pem").write_text(secrets.authority.pem)
+        arguments += [str(folder / name) for name in ("authority.pem", "inside.pem", "inside.pem")]
     client = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _CLIENT, *arguments, stdout=asyncio.subprocess.PIPE
     )
@@ -98,13 +132,24 @@ async def _measured(port: int) -> list[Ratio]:
     found = json.loads(out)
     after = _memory()
     await gate.aclose()
+    kind = "" if secrets is None else ", TLS opened for a secret"
+    jobs = {"fresh": "a request on a new connection", "kept": "a request on a kept connection"}
+    if secrets is None:
+        jobs["tunnel"] = "a request on a new connection by CONNECT"
     return [
-        Ratio("a request on a new connection", found["fresh"][1], found["fresh"][0], 1.5),
-        Ratio("a request on a new connection by CONNECT", found["tunnel"][1], found["tunnel"][0], 1.5),
-        Ratio("a request on a kept connection", found["kept"][1], found["kept"][0], 1.5),
-        Ratio("1 GB", found["bulk"][1], found["bulk"][0], 2.0),
-        Ratio("peak memory of the gate's process", after, before, 1.1, "MB"),
+        *(Ratio(f"{name}{kind}", found[job][1], found[job][0], 1.5) for job, name in jobs.items()),
+        Ratio(f"1 GB{kind}", found["bulk"][1], found["bulk"][0], 2.0),
+        Ratio(f"peak memory of the gate's process{kind}", after, before, 1.1, "MB"),
     ]
+
+
+def _secrets(port: int, folder: Path, authority: Authority) -> CommandSecrets:
+    vault = Vault(folder)
+    stored = StoredSecret(
+        name="token", host=_HOST, port=port, variable="TOKEN", authority=authority.pem, value="tok_0123456789abcdefXYZ"
+    )
+    vault.add(stored, replace=True)
+    return CommandSecrets(vault, lambda: ["token"])
 
 
 def _memory() -> float:

@@ -28,6 +28,12 @@ class Note(Protocol):
     ) -> str: ...
 
 
+class Elevate(Protocol):
+    """Asks the owner for one command as the superuser, and runs it. Takes scope, caller, working folder and argv."""
+
+    async def __call__(self, scope: str, principal: Principal, cwd: str, argv: list[str], /) -> Mapping[str, Any]: ...
+
+
 class Services:
     """Looks a component up by its type, so that a new one needs no list to be maintained.
 
@@ -42,6 +48,8 @@ class Services:
         """Called with the id of a principal whose access was revoked."""
         self.note: Note = _no_note
         """Records in the history what the service itself saw happen; set once there is a dispatcher."""
+        self.elevate: Elevate | None = None
+        """Runs what `sudo` in a sandbox asks for; set once there is a dispatcher."""
         self.listens_on_http = False
         """Set by the HTTP server once its port is open."""
 

@@ -59,6 +59,10 @@ PAGES = {
         refused={"op package.run": "package", "command=npm test": "npm"}, not_run={"--follow": "it follows until Ctrl-C"}
     ),
     "docs/how-to/use-some-hosts.md": Page(),
+    "docs/how-to/use-a-secret.md": Page(
+        before="computer-linker setup ~/project && computer-linker config set port 0 && echo tok_0123456789abcdefXYZ > token.txt",
+        not_run={"curl -H": "a host of the internet; tests/attacks has its own", "allow-secret screen": "it needs a scope of a desktop"},
+    ),
     "docs/how-to/connect-a-client.md": Page(serves=("computer-linker start",), refused=NO_PUBLIC),
     "docs/how-to/decide-after-a-command-ran.md": Page(before="mkdir ~/app && computer-linker setup ~/app --shell"),
     "docs/how-to/find-what-blocks-a-client.md": Page(with_service=True, refused=NO_PUBLIC),

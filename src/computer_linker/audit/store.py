@@ -17,6 +17,8 @@ from computer_linker.audit.retention import Flood
 from computer_linker.audit.secret import Key
 from computer_linker.model.event import Event
 from computer_linker.services import Services
+from computer_linker.vault.mask import Mask
+from computer_linker.vault.vault import Vault
 
 if TYPE_CHECKING:
     from computer_linker.audit.index import Index
@@ -33,8 +35,10 @@ _MAX_OWED = 10_000
 class AuditStore:
     """Writes events to the journal. An append is a short write and happens at once, on the loop's thread."""
 
-    def __init__(self, folder: Path, machine: str = "") -> None:
+    def __init__(self, folder: Path, machine: str = "", mask: Callable[[], Mask] = lambda: Mask(())) -> None:
         self.folder = folder
+        self._mask = mask
+        """The stored secrets, none of which is kept in the history."""
         try:
             self.journal = AuditJournal(folder, machine)
         except OSError as error:
@@ -58,7 +62,8 @@ class AuditStore:
     @classmethod
     def open(cls, services: Services) -> Self:
         """The history of this state folder. Raises AuditDamaged when it is not what this service wrote."""
-        return cls(services.home / "audit", services.config.machine_id)
+        vault = services.use(Vault)
+        return cls(services.home / "audit", services.config.machine_id, lambda: vault.mask)
 
     @property
     def index(self) -> "Index":
@@ -137,6 +142,8 @@ class AuditStore:
             raise unwritable(error) from error
 
     def _append(self, body: str) -> None:
+        if mask := self._mask():
+            body = mask.masked_text(body)
         if self._flood:
             self._owed.extend(_left_out(self._flood.due()))
         # The lock is held for the rest of this loop iteration: records that arrive together share one lock.

@@ -255,7 +255,7 @@ def _secret(place: str) -> str:
         given: str = typer.prompt("Token", hide_input=True, err=True)
     else:
         try:
-            given = sys.stdin.readline() if place == "-" else Path(place).expanduser().read_text(encoding="utf-8")
+            given = sys.stdin.read() if place == "-" else Path(place).expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CliError(
                 f"{place} cannot be read: {error}", "name a text file with the token, or - for standard input", 2

@@ -35,6 +35,7 @@ from computer_linker.dispatch.events import (
     new_event,
 )
 from computer_linker.dispatch.intent import Intent, hold_to, hold_to_policy, run_after_intent
+from computer_linker.dispatch.leaving import masked, masked_line
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.pause import HALTED_NAME, Pause
 from computer_linker.errors import (
@@ -110,7 +111,7 @@ class Dispatcher:
         scope = next((known.id for known in self.services.config.scopes if known.id == value.get("scope")), "")
         op = next((name for name in self.catalog.by_name if name == value.get("op")), "")
         event = new_event(scope, op, principal, parent)
-        return await self._failed(event, time.perf_counter(), error)
+        return masked(self.services, await self._failed(event, time.perf_counter(), error))
 
     async def introspect(self, name: str, principal: Principal, work: Callable[[], Awaitable[dict[str, Any]]]) -> Reply:
         """Run a tool that is not an operation (get_computer_info, get_operation_history) with the same audit and failures."""
@@ -128,7 +129,7 @@ class Dispatcher:
             return await self._failed(event, started, ExecutionFailed(_INSIDE))
         event.ok = True
         await self._close(event, started)
-        return Reply(answer)
+        return masked(self.services, Reply(answer))
 
     async def note(
         self,
@@ -180,7 +181,7 @@ class Dispatcher:
         reply.envelope["op"] = call.op
         if isinstance(own, str) and own != call.op and own in self.catalog.operations:
             reply.envelope["canonicalOp"] = own
-        return reply
+        return masked(self.services, reply)
 
     async def _called(self, call: Call, caller: Caller, parent: str | None, notes: Mapping[str, str] | None) -> Reply:
         principal = caller.principal
@@ -228,7 +229,7 @@ class Dispatcher:
         ctx = self._context(op, scope, caller, event, intent, call)
         ctx.warnings.extend(call.respelled)
         if op.runs is not None and (line := await op.command_line(ctx, arguments)) is not None:
-            event.command_preview = command_preview(line)
+            event.command_preview = command_preview(masked_line(self.services, line))
         yes: Yes | None = None
         if verdict.decision == "ask":
             seen = self._context(op, scope, caller, event, None, call)

@@ -52,6 +52,15 @@ class ScopePolicy(Model):
             "`localhost:3000`, `db.internal:5432=10.0.0.5`, or `apt`, `cargo`, `go`, `npm`, `pip`.",
         ),
     ] = False
+    secrets: Annotated[
+        list[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]],
+        Field(
+            max_length=50, description="Stored secrets that programs may use, without reading them, at their own hosts."
+        ),
+    ] = []
+    elevation: Annotated[
+        bool, Field(description="`sudo` inside the sandbox asks you for that one command, which then runs outside it.")
+    ] = False
     environment: list[str] = []
     confirm: ConfirmMode = "never"
     outcome: Annotated[

@@ -37,11 +37,13 @@ from computer_linker.transports.bridge.listener import BridgeListener
 from computer_linker.transports.local_callers import LocalCallers
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.tools import Tools
+from computer_linker.vault.vault import Vault
 
 if TYPE_CHECKING:
     from computer_linker.config.schema import TunnelName
     from computer_linker.tunnels.record import TunnelRecord
 
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 log = logging.getLogger(__name__)
 _MAX_LOG = 1_000_000
 _LOCKED_S = 15.0
@@ -103,8 +105,7 @@ async def _serve(
     async with open_app(home, live) as app:
         introspection = ServiceIntrospection(app)
         tools = Tools(app.dispatcher, introspection)
-        lifetime = Lifetime()
-        app.services.provide(Lifetime, lifetime)
+        lifetime = _begun(app)
         stop = lifetime.ending
         bridge = BridgeListener(app.services, app.dispatcher, app.computer)
         await bridge.listen(home)
@@ -247,10 +248,30 @@ def _log_to_stderr(also_to: Path | None = None) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     if also_to is not None:
         handlers.append(_bounded_log(also_to))
-    logging.basicConfig(handlers=handlers, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(handlers=handlers, level=logging.INFO, format=_LOG_FORMAT)
     # Addresses may be secrets: that of a push webhook is.
     for noisy in ("mcp", "uvicorn.access", "websockets", "httpx", "httpcore", "httpx2", "httpcore2"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class MaskedFormatter(logging.Formatter):
+    """Writes a record without the stored secrets, in its message and in its traceback."""
+
+    def __init__(self, vault: Vault) -> None:
+        super().__init__(_LOG_FORMAT)
+        self._vault = vault
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._vault.mask.masked_text(super().format(record))
+
+
+def _begun(app: App) -> Lifetime:
+    """The lifetime of a service whose log is masked from now on."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(MaskedFormatter(app.services.use(Vault)))
+    lifetime = Lifetime()
+    app.services.provide(Lifetime, lifetime)
+    return lifetime
 
 
 def _bounded_log(path: Path) -> logging.Handler:

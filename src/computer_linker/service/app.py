@@ -1,11 +1,14 @@
 """The composition root: the only place that selects the computer and connects the components to the dispatcher."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from computer_linker import operations
 from computer_linker.approvals.approvals import Answerer, Approvals
@@ -19,6 +22,8 @@ from computer_linker.computer.manifest import Absent
 from computer_linker.config.schema import Config
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.revocation import Revocation
+from computer_linker.model.envelope import Call
+from computer_linker.model.principal import Principal
 from computer_linker.providers.agents.sessions import forget_daily
 from computer_linker.providers.processes.rights_watch import RightsWatch
 from computer_linker.registry.catalog import Catalog, collect_on_demand
@@ -64,6 +69,7 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         dispatcher = Dispatcher(catalog, services, machine, services.use(AuditStore))
         services.provide(Dispatcher, dispatcher)
         services.note = dispatcher.note
+        services.elevate = partial(_elevated, dispatcher)
         approvals = services.use(Approvals)
         approvals.record = partial(_record_answer, dispatcher)
         dispatcher.sessions.left = approvals.left
@@ -87,6 +93,16 @@ async def _record_answer(dispatcher: Dispatcher, asked: ApprovalRequest, answer:
     """Record an answer from another channel than the owner's command line, which records its own."""
     name = "approvals.deny" if answer == "no" else "approvals.allow"
     return await dispatcher.note(name, by.who, facts_of(asked, answer, by.way))
+
+
+async def _elevated(
+    dispatcher: Dispatcher, scope: str, principal: Principal, cwd: str, argv: list[str]
+) -> Mapping[str, Any]:
+    """Call the operation as the client whose command asks, with the same policy, approval and history."""
+    call = Call(scope, "command.elevate", target=cwd, input={"command": argv})
+    reply = await dispatcher.call(call, principal)
+    envelope: dict[str, Any] = to_jsonable_python(reply.envelope, by_alias=True)
+    return envelope
 
 
 async def _make_files_safe(home: Path, services: Services, machine: Computer) -> None:

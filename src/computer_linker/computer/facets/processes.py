@@ -88,6 +88,14 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class StagedText:
+    """A read-only file of a staged root, each character a byte."""
+
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class InnerNetwork:
     """A network namespace with nothing but loopback, in which the service listens."""
 

@@ -5,12 +5,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.errors import Conflict
+from computer_linker.errors import Conflict, PermissionDenied
 from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed, page_act
 from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.page import Focus, focus, look
+from computer_linker.providers.browser.session import text_in
 from computer_linker.registry import Context, Example, Model
+from computer_linker.vault.typed import SecretText, allowed_secret
+from computer_linker.vault.vault import Vault
 
 _MAY_TAKE_TEXT = frozenset({"textbox", "searchbox", "spinbutton", "combobox", "listbox"})
 _OTHERS = {
@@ -23,7 +26,10 @@ _OTHERS = {
 
 class FillInput(Model):
     text: Annotated[
-        str, Field(max_length=100_000, description="What the field shall hold; of a choice, the option's label.")
+        Annotated[str, Field(max_length=100_000)] | SecretText,
+        Field(
+            description="What the field shall hold; of a choice, the option's label; of a password, also a stored secret."
+        ),
     ]
 
 
@@ -45,16 +51,45 @@ async def browser_fill(
 
     What takes no text (a button, a box, a file, a read-only field) is refused before anything is typed; see browser.select,
     browser.check, browser.date and browser.upload. The text is neither in the history nor in the answer. `effect` is
-    `confirmed` when the field holds exactly the text, and `partial` when the page made something else of it.
+    `confirmed` when the field holds exactly the text, and `partial` when the page made something else of it. A secret is put only
+    into a password field of a page of its own origin; no recording runs then, and no picture is taken of a page that shows it.
     """
     async with aimed(ctx, "fill", target, options) as aim:
         _takes_text(aim.on.role, input)
         verb = await _verb(aim)
-        await aim.session.ask((verb, aim.at, input.text))
-        ctx.effect = await _known(aim, input.text, verb) if options.verify else "unverifiable"
-        ctx.note(characters=len(input.text))
+        text = input.text if isinstance(input.text, str) else await _secret(ctx, aim, input.text)
+        await aim.session.ask((verb, aim.at, text))
+        ctx.effect = await _known(aim, text, verb) if options.verify else "unverifiable"
+        if isinstance(input.text, str):
+            ctx.note(characters=len(text))
+        else:
+            ctx.note(secret=input.text.secret)
         return await acted(ctx, aim, await look(aim.session, ctx.scope), options)
     raise AssertionError("the body returns")
+
+
+async def _secret(ctx: Context, aim: Aim, asked: SecretText) -> str:
+    """The value of a secret for this field. From then on the browser makes no picture that shows it, and no recording.
+
+    Raises:
+        PermissionDenied: the scope may not use it, or it is not for this page.
+        Conflict: the field is no password field, or a recording runs.
+    """
+    stored = allowed_secret(ctx.services, ctx.scope, asked)
+    if (await focus(aim.session, aim.at)).type != "password":
+        raise Conflict("A secret is put only into a password field.", role=aim.on.role)
+    if aim.session.running:
+        raise Conflict(
+            f"A recording runs, which would hold the secret: {', '.join(aim.session.running)}. Stop it first."
+        )
+    (where,) = await aim.session.ask(("get", "url"))
+    if not stored.is_for_page(text_in(where, "url")):
+        raise PermissionDenied(
+            f"The secret is for {stored.origin}, and the page is not of that origin.", rule="secrets"
+        )
+    vault = ctx.use(Vault)
+    aim.session.hide(lambda shown: vault.mask.may_be_in(shown.encode("utf-8", "replace")))
+    return stored.value
 
 
 async def _verb(aim: Aim) -> str:

@@ -72,7 +72,9 @@ def page_recording(name: str, what: Recording) -> Callable[[Callable[..., Awaita
 
 
 def _check_turn(what: Recording, action: Action, session: Session) -> None:
-    """Refuse to start one twice, and to stop one that does not run."""
+    """Refuse to start one twice, to stop one that does not run, and to record a browser that holds a secret."""
+    if action == "start" and session.holds_secret:
+        raise Conflict("A secret was put into a page of this browser, so nothing of it is recorded. Close it first.")
     if (action == "start") == (what.name in session.running):
         raise Conflict(f"A {what.name} is running already." if action == "start" else f"No {what.name} is running.")
 

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from computer_linker.providers.network.gate import Gate
 
 COMMAND_S = 30.0
+_SHOWN = """(() => JSON.stringify([document.title, document.body ? document.body.innerText : '',
+  ...[...document.querySelectorAll('input:not([type=password]), textarea, select')].map(e => e.value)]))()"""
+"""What a picture of the page could show."""
 _SLACK_S = 5.0
 _MAX_LINE = 40 << 20
 _GRACE_S = 2.0
@@ -67,6 +70,7 @@ class Session:
         """Folders to remove at its end."""
         self.running: dict[str, asyncio.TimerHandle] = {}
         """Running captures (trace, har, record), with the timer that ends each."""
+        self._shows_secret: Callable[[str], bool] | None = None
         self.over: set[str] = set()
         """Captures that their timer has ended; their file is not collected yet."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -160,7 +164,21 @@ class Session:
 
     async def collect(self, name: str, limit: int) -> bytes:
         """Read and remove a file the browser wrote. Anything but a regular file is refused."""
-        return await anyio.to_thread.run_sync(self._collected, name, limit)
+        content = await anyio.to_thread.run_sync(self._collected, name, limit)
+        if self._shows_secret is not None:
+            (seen,) = await self.ask(("eval", _SHOWN))
+            if self._shows_secret(str(seen.get("result"))):
+                raise Conflict("The page shows a secret that was put into it, so no picture is taken of it.")
+        return content
+
+    @property
+    def holds_secret(self) -> bool:
+        """True once a secret was put into one of its pages."""
+        return self._shows_secret is not None
+
+    def hide(self, shows_secret: Callable[[str], bool]) -> None:
+        """Keep no file of a page whose visible text has a secret, by this test."""
+        self._shows_secret = shows_secret
 
     def _collected(self, name: str, limit: int) -> bytes:
         try:

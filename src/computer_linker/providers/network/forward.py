@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from computer_linker.model.network import address_of, split_host
 from computer_linker.providers.network.messages import (
     BadMessage,
+    Framing,
     Head,
     copy_body,
     framing_of,
@@ -38,11 +39,13 @@ class Outside(Protocol):
 class Forward:
     """The requests of one connection. `upstream` is where it was opened to; None for a proxy's client, which names one each."""
 
-    def __init__(self, client: Stream, outside: Outside, upstream: Upstream | None = None) -> None:
+    def __init__(
+        self, client: Stream, outside: Outside, upstream: Upstream | None = None, default_port: int = 80
+    ) -> None:
         self._client = client
         self._outside = outside
         self._origin = None if upstream is None else (upstream.passage.host, upstream.passage.port)
-        self._default_port = 80
+        self._default_port = default_port
         self._upstream = upstream
         self._place = self._origin
         self._has_begun = False
@@ -80,10 +83,11 @@ class Forward:
             self._outside.refused(refused)
             raise
         framing = framing_of(request, 0)
-        upgrade = _upgrade(request)
+        upgrade = self._upgrade(request)
         upstream = await self._upstream_for(place)
         extra = [(b"host", _authority(place, self._default_port)), *upgrade]
         request.fields = [field for field in request.fields if field[0] != b"host"]
+        self._outgoing(request, upstream)
         await upstream.send(request.forwarded(b"%b %b HTTP/1.1" % (request.first[0], path), extra))
         answer = self._answer(request, upstream, is_upgrade=bool(upgrade))
         if not framing:
@@ -111,7 +115,7 @@ class Forward:
             async with asyncio.timeout(_ANSWER_S):
                 response = await read_response(upstream.stream)
             status = response.first[1]
-            first = b"HTTP/1.1 %b %b" % (status, response.first[2])
+            first = status_line(response)
             if status == b"101":
                 if not is_upgrade:
                     raise BadMessage("the server changed the protocol unasked")
@@ -120,12 +124,16 @@ class Forward:
                 return False
             if not status.startswith(b"1"):
                 break
-            await self._client.send(response.forwarded(first, []))
+            await self._client.send(self._shown(response.forwarded(first, [])))
         bodiless = request.first[0] == b"HEAD" or status in _BODILESS
         framing = 0 if bodiless else framing_of(response, "end")
-        keeps = request.keeps and response.keeps and framing != "end"
         self._has_begun = True
-        head = response.forwarded(first, [] if keeps else [(b"connection", b"close")])
+        return await self._deliver(request, response, framing, upstream)
+
+    async def _deliver(self, request: Head, response: Head, framing: Framing, upstream: Upstream) -> bool:
+        """Send the response; True when the connection stays open."""
+        keeps = request.keeps and response.keeps and framing != "end"
+        head = response.forwarded(status_line(response), [] if keeps else [(b"connection", b"close")])
         if isinstance(framing, int) and framing <= len(upstream.stream.held):
             # What is here already goes with the head: the client wakes up once.
             head += upstream.stream.take(framing)
@@ -135,6 +143,17 @@ class Forward:
         upstream.stream.acknowledge()
         await copy_body(upstream.stream, self._client, framing, upstream.received)
         return keeps
+
+    def _outgoing(self, request: Head, upstream: Upstream) -> None:
+        """Change a request before it is sent."""
+
+    def _shown(self, head: bytes) -> bytes:
+        """The head of an interim response, as the client gets it."""
+        return head
+
+    def _upgrade(self, request: Head) -> list[tuple[bytes, bytes]]:
+        """The fields of an upgrade that is asked for and let through."""
+        return _upgrade(request)
 
     def _destination(self, request: Head) -> tuple[tuple[str, int], bytes]:
         """The host and port of a request, and its path. All that name a host must name the same one."""
@@ -181,6 +200,11 @@ class Forward:
             raise Ended from None
         self._place = place
         return self._upstream
+
+
+def status_line(response: Head) -> bytes:
+    """The first line of a response, as it is sent on."""
+    return b"HTTP/1.1 %b %b" % response.first[1:]
 
 
 def _refuse_other(place: tuple[str, int], named: tuple[str, int]) -> None:

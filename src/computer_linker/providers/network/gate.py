@@ -19,6 +19,7 @@ from computer_linker.model.network import canonical_host, split_host
 from computer_linker.providers.network import hello, socks
 from computer_linker.providers.network.forward import Forward
 from computer_linker.providers.network.messages import MAX_HEAD, BadMessage, refusal
+from computer_linker.providers.network.opened import Opened, Secrets
 from computer_linker.providers.network.passage import Passage, Upstream, connected
 from computer_linker.providers.network.reach import Reach, Refused
 from computer_linker.providers.network.stream import IDLE_S, Ended, Stream, join
@@ -47,11 +48,14 @@ class Gate:
         reach: Reach,
         report: Callable[[Passage], None] = lambda _passage: None,
         ended: Callable[[], None] = lambda: None,
+        secrets: Callable[[str, int], Secrets | None] = lambda _host, _port: None,
     ) -> None:
         self._reach = reach
         self._report = report
         self._ended = ended
         """Called when it is closed and all connections are reported."""
+        self._secrets = secrets
+        """What a host is opened for; None leaves its TLS closed."""
         self._is_closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.connections = 0
@@ -178,6 +182,8 @@ class Gate:
             upstream.refuse(f"its TLS names {name[:100]}")
             self.refusals.append(f"{host}: its TLS names {name[:100]}")
             await client.send(hello.ALERT)
+        elif (secrets := self._secrets(host, upstream.passage.port)) is not None:
+            await Opened(self, secrets).serve(client, upstream)
         else:
             await join(client, upstream.stream, upstream.sent, upstream.received)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Coroutine, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from computer_linker.computer.facets.processes import PROXY, InnerNetwork
@@ -24,6 +24,9 @@ from computer_linker.providers.network.resolver import Resolver
 from computer_linker.providers.network.stream import Stream
 from computer_linker.providers.network.unanswered import AF_PACKET, Unanswered
 from computer_linker.services import Services
+
+if TYPE_CHECKING:
+    from computer_linker.providers.network.command_secrets import CommandSecrets
 
 _PRESETS_S = 30.0
 _KNOWN_S = 0.1
@@ -49,11 +52,15 @@ ENVIRONMENT = {
 class CommandGate:
     """The gate of one command, from its planning to its end."""
 
-    def __init__(self, gates: "Gates", scope: Scope, principal: Principal, program: str) -> None:
+    def __init__(
+        self, gates: "Gates", scope: Scope, principal: Principal, program: str, secrets: "CommandSecrets | None"
+    ) -> None:
         self._gates, self._scope = gates, scope
+        self.secrets = secrets
         self._reach = Reach(partial(gates.rules, scope.id), gates.own)
         self._record = _Recorder(gates, scope, principal, program)
-        self._gate = Gate(self._reach, self._report, lambda: self._record.close(self.operation))
+        opens = (lambda _host, _port: None) if secrets is None else secrets.of
+        self._gate = Gate(self._reach, self._report, lambda: self._record.close(self.operation), opens)
         self._is_closed = False
         self._resolver: Resolver | None = None
         self._unanswered: list[Unanswered] = []
@@ -179,7 +186,15 @@ class Gates:
 
     def for_command(self, scope: Scope, principal: Principal, program: str) -> CommandGate:
         """A gate for a command of a scope that lists its hosts."""
-        return CommandGate(self, scope, principal, program)
+        return CommandGate(self, scope, principal, program, self._secrets_of(scope))
+
+    def _secrets_of(self, scope: Scope) -> "CommandSecrets | None":
+        """The secrets that a command of this scope may use; None without any."""
+        if not scope.policy.secrets:
+            return None
+        from computer_linker.providers.network.command_secrets import CommandSecrets
+
+        return CommandSecrets.of_scope(self._services, scope.id)
 
     def for_browser(self, scope: Scope, principal: Principal) -> Gate:
         """The proxy of a browser: for the scope's hosts, or for all."""
@@ -240,6 +255,7 @@ def facts_of(program: str, passage: Passage) -> dict[str, str | int | None]:
         "sentBytes": passage.sent,
         "receivedBytes": passage.received,
         "reason": passage.why or None,
+        "secret": ", ".join(sorted(passage.secrets)) or None,
     }
 
 

@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from computer_linker.providers.network.stream import Stream
@@ -25,6 +25,8 @@ class Passage:
     """The entry of the scope's list that would allow what was refused."""
     sent: int = 0
     received: int = 0
+    secrets: set[str] = field(default_factory=set)
+    """Names of the secrets that a request used."""
 
 
 class Upstream:
@@ -48,6 +50,10 @@ class Upstream:
     def refuse(self, why: str) -> None:
         """It was open, and what came then is not let through."""
         self.passage.verdict, self.passage.why = "refused", why
+
+    def fail(self, why: str) -> None:
+        """It was open, and its host cannot be trusted."""
+        self.passage.verdict, self.passage.why = "failed", why
 
     def is_usable(self) -> bool:
         """True while it is open and idle, so that another request can follow."""

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from computer_linker.computer.facets.files import Files
 from computer_linker.computer.facets.processes import ProcessLimits
+from computer_linker.errors import ProviderUnavailable
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.policy.paths import check_name
 from computer_linker.policy.writers import could_meet_narrower
-from computer_linker.providers.sandbox.boundary import Confinement, Folder
+from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
 from computer_linker.system import descriptor_path
 
 
@@ -108,3 +109,14 @@ def limits_of(policy: ScopePolicy) -> ProcessLimits:
         memory_bytes=None if policy.max_memory_mb is None else policy.max_memory_mb << 20,
         file_bytes=policy.max_file_mb << 20,
     )
+
+
+def refuse_partial(plan: SpawnPlan, scope: Scope) -> None:
+    """Refuse a command whose folder holds more than was scanned, where the scope requires a whole boundary."""
+    if plan.is_partial and scope.policy.sandbox == "required":
+        plan.release()
+        raise ProviderUnavailable(
+            "This scope runs commands only behind a whole boundary, and its folder holds too many folders to close every "
+            "secret in them. Narrow the scope to a smaller folder, or set its `sandbox` to `auto`.",
+            remedy="Narrow the scope to a smaller folder.",
+        )

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
@@ -51,9 +52,10 @@ class Managed:
         self._timer: asyncio.TimerHandle | None = None
         self._ended: Ended | None = None
         self._limits_reached: tuple[str, ...] = ()
-        self._pumps = [Pump(child.stdout, lambda data: self._take("stdout", data), self._settle_if_over)]
+        self._pumps = [Pump(child.stdout, partial(self._take, "stdout"), self._settle_if_over, plan.mask)]
         if child.stderr is not None:
-            self._pumps.append(Pump(child.stderr, lambda data: self._take("stderr", data), self._settle_if_over))
+            took = partial(self._take, "stderr")
+            self._pumps.append(Pump(child.stderr, took, self._settle_if_over, plan.mask))
 
     @property
     def refused(self) -> list[str]:

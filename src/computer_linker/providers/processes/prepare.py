@@ -4,10 +4,11 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from computer_linker.computer.base import Computer
-from computer_linker.errors import LinkError, NotFound, PermissionDenied, ProviderUnavailable
+from computer_linker.errors import LinkError, NotFound, PermissionDenied
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.principal import Principal
@@ -29,18 +30,22 @@ from computer_linker.providers.processes.confinement import (
     limits_of,
     own_folders,
     real_path,
+    refuse_partial,
 )
 from computer_linker.providers.processes.held_view import HeldView, ViewUse
-from computer_linker.providers.processes.hosts import gates_of, judge_hosts, network_warnings
+from computer_linker.providers.processes.hosts import boundary_warnings, elevation_of, gates_of, judge_hosts
 from computer_linker.providers.processes.programs import Programs
 from computer_linker.providers.processes.shell import argv_of, judge_request, shell_of
 from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
 from computer_linker.providers.search.ripgrep import program as ripgrep
 from computer_linker.services import Services
+from computer_linker.vault.mask import Mask
+from computer_linker.vault.vault import Vault
 
 if TYPE_CHECKING:
     from computer_linker.providers.network.gates import CommandGate, Gates
+    from computer_linker.providers.processes.elevation import Elevation
 
 _CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
@@ -132,9 +137,13 @@ class Preparation:
         accepts_anyone_local: Callable[[], bool] = bool,
         scopes: Callable[[], Sequence[Scope]] = tuple,
         gates: "Callable[[], Gates] | None" = None,
+        mask: Callable[[], Mask | None] = lambda: None,
+        elevations: "Callable[[CommandRequest, dict[str, str]], Elevation] | None" = None,
     ) -> None:
         self._computer = computer
         self._gates = gates
+        self._mask = mask
+        self._elevations = elevations
         self._accepts_anyone_local = accepts_anyone_local
         self._sandbox = sandbox
         # A copy, so that later changes of the service's environment do not affect commands.
@@ -151,6 +160,8 @@ class Preparation:
             accepts_anyone_local=lambda: services.accepts_anyone_local,
             scopes=lambda: services.config.scopes,
             gates=lambda: gates_of(services),
+            mask=lambda: services.use(Vault).mask,
+            elevations=partial(elevation_of, services),
         )
 
     @property
@@ -187,6 +198,7 @@ class Preparation:
         held: list[int] = []
         scanned = Scanned()
         views = HeldView(request)
+        elevation: Elevation | None = None
         try:
             judged = await self._judged(request, held)
             views.refuse_without(judged.boundary)
@@ -196,11 +208,14 @@ class Preparation:
                 cwd_fd=held[0] if held else None,
                 network=request.has_network,
                 hosts=None if gate is None else gate.inner,
+                files=() if gate is None or gate.secrets is None else gate.secrets.files(),
             )
+            elevation = self._elevation(request, judged, held)
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
                 confinement = kept_apart(confinement, request.scope, self._scopes())
                 confinement = await views.applied(confinement, held)
+                confinement = confinement if elevation is None else elevation.shown_in(confinement)
             else:
                 # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
@@ -214,24 +229,25 @@ class Preparation:
             scanned.release()
             _close(held)
             views.release()
+            if elevation is not None:
+                elevation.close()
             raise
         plan.releases.append(views.release)
-        plan.guard = views.guard
+        plan.guard, plan.mask = views.guard, self._mask()
+        if elevation is not None:
+            plan.releases.append(elevation.close)
         if gate is not None:
             plan.network_gate = gate
             plan.releases.append(gate.close)
         plan.closes.extend(held)
         plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
         plan.rights = ProcessRights.of(request.scope, request.principal, request.any_of)
-        if plan.is_partial and request.scope.policy.sandbox == "required":
-            plan.release()
-            raise ProviderUnavailable(
-                "This scope runs commands only behind a whole boundary, and its folder holds too many folders to close every "
-                "secret in them. Narrow the scope to a smaller folder, or set its `sandbox` to `auto`.",
-                remedy="Narrow the scope to a smaller folder.",
-            )
+        refuse_partial(plan, request.scope)
         plan.boundary += views.named
-        warnings = [*plan.warnings, *_warnings(request, judged.boundary)]
+        warnings = [
+            *plan.warnings,
+            *boundary_warnings(request.scope, judged.boundary, request.access, lists_hosts=request.lists_hosts),
+        ]
         may_change = not judged.only_reads and request.access == "writable"
         return Prepared(judged.argv, plan, env, plan.boundary, warnings, may_change)
 
@@ -270,7 +286,10 @@ class Preparation:
             self._environ,
             request.env,
             passed=policy.environment,
-            search_path=(*programs.search_path, *(_above(path) for path in programs.extras.values() if boundary.holds)),
+            search_path=(
+                *programs.search_path,
+                *(path.rpartition("/")[0] for path in programs.extras.values() if boundary.holds),
+            ),
             boundary_holds=boundary.holds,
         )
         if request.program_access is not None:
@@ -305,7 +324,19 @@ class Preparation:
         assert self._gates is not None, "a service has gates"
         judged.env.update(ENVIRONMENT)
         program = judged.argv[0].rpartition("/")[2]
-        return self._gates().for_command(request.scope, request.principal, program)
+        gate = self._gates().for_command(request.scope, request.principal, program)
+        if gate.secrets is not None:
+            judged.env.update(gate.secrets.environment())
+        return gate
+
+    def _elevation(self, request: CommandRequest, judged: _Judged, held: list[int]) -> "Elevation | None":
+        """What passes `sudo` of this command on to the owner; None where the scope does not let it ask."""
+        may_ask = request.scope.policy.elevation and request.program_access is None
+        if self._elevations is None or not may_ask or judged.boundary.kind != "bubblewrap":
+            return None
+        made = self._elevations(request, judged.env)
+        held.append(made.folder.fd)
+        return made
 
     def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
         """The program lookup of this scope; rebuilt every few seconds, and when the config changed."""
@@ -359,24 +390,6 @@ class Preparation:
     def _folder(self, root: RootedPath, held: list[int]) -> Folder:
         fd = self._open(root, held)
         return Folder(fd, real_path(fd, root.root), root.rules)
-
-
-def _above(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _warnings(request: CommandRequest, boundary: Boundary) -> list[str]:
-    warnings: list[str] = []
-    scope = request.scope
-    if not boundary.holds:
-        why = "the scope's policy turns the sandbox off" if scope.policy.sandbox == "off" else boundary.detail
-        warnings.append(f"No kernel boundary held around this command: {why}. It could reach all your files.")
-    warnings += network_warnings(scope.policy, boundary, lists_hosts=request.lists_hosts)
-    if boundary.holds and request.access == "read-only":
-        warnings.append("The scope or this caller lacks fs:write, so the command saw the scope's folders read-only.")
-    elif boundary.holds and request.access == "hidden":
-        warnings.append("The scope or this caller lacks fs:read, so the command saw none of the scope's folders.")
-    return warnings
 
 
 def _close(held: list[int]) -> None:

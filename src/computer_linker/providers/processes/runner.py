@@ -15,6 +15,7 @@ from computer_linker.providers.processes.rights_watch import RightsWatch
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams, drained
 from computer_linker.providers.sandbox.boundary import SpawnPlan
 from computer_linker.services import Services
+from computer_linker.vault.mask import Mask
 
 _GRACE_S = 2.0
 _KILLED_WITHIN_S = 15.0
@@ -128,7 +129,7 @@ class Runner:
         """Run to the end. `before_start` is awaited while the process waits at its gate."""
         try:
             child = await self.spawn(plan, env, stdin=stdin is not None)
-            run = _Run(child, limits, on_progress)
+            run = _Run(child, limits, on_progress, plan.mask)
             try:
                 if before_start is not None:
                     await before_start()
@@ -162,15 +163,17 @@ class Runner:
 class _Run:
     """The streams of one run."""
 
-    def __init__(self, child: Child, limits: Limits, on_progress: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, child: Child, limits: Limits, on_progress: Callable[[str], None] | None, mask: Mask | None = None
+    ) -> None:
         self._child = child
         self._limits = limits
         self._on_progress = on_progress
         self._next_progress = 0.0
         self._out, self._err = HeadTail(limits.max_output_bytes), HeadTail(limits.max_output_bytes)
-        self._pumps = [Pump(child.stdout, self._take_out)]
+        self._pumps = [Pump(child.stdout, self._take_out, mask=mask)]
         if child.stderr is not None:
-            self._pumps.append(Pump(child.stderr, self._err.feed))
+            self._pumps.append(Pump(child.stderr, self._err.feed, mask=mask))
         self._feed: Feed | None = None
         self.is_over = False
         """True once the process has ended and been reaped."""

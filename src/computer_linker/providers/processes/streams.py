@@ -10,12 +10,14 @@ from collections.abc import Callable
 import anyio
 
 from computer_linker.computer.facets.processes import Child, Ended
+from computer_linker.vault.mask import Mask, MaskedStream
 
 _CHUNK = 1 << 20
 _buffer: bytearray | None = None
 _FLOOD_S = 0.0001
 _PAUSE_S = 0.00005
 """How long to let a program print more before reading: a wake-up costs both sides more than the bytes do."""
+_PROMPT_S = 0.5
 _DRAIN_S = 0.25
 """How long to wait for the end of the output once the process has ended: an orphan may hold the pipe."""
 
@@ -71,9 +73,16 @@ class HeadTail:
 class Pump:
     """Copies a descriptor's data to a sink on the event loop; closes the descriptor at its end."""
 
-    def __init__(self, fd: int, sink: Callable[[memoryview], None], on_end: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        fd: int,
+        sink: Callable[[memoryview], None],
+        on_end: Callable[[], None] | None = None,
+        mask: Mask | None = None,
+    ) -> None:
         self._fd = fd
-        self._sink = sink
+        self._masked = MaskedSink(sink, mask) if mask else None
+        self._sink = sink if self._masked is None else self._masked.feed
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
@@ -101,6 +110,8 @@ class Pump:
                 self._loop.remove_reader(self._fd)
                 os.close(self._fd)
             self._fd = -1
+            if self._masked is not None:
+                self._masked.finish()
             if not self._ended.done():
                 self._ended.set_result(None)
             if self._on_end is not None:
@@ -150,6 +161,34 @@ class Pump:
         elif not data:
             self.close()
         taken.set()
+
+
+class MaskedSink:
+    """Masks the stored secrets in a stream before it is kept. What may be the beginning of one waits a moment for more."""
+
+    def __init__(self, sink: Callable[[memoryview], None], mask: Mask) -> None:
+        self._sink = sink
+        self._stream = MaskedStream(mask)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def feed(self, data: memoryview) -> None:
+        self._stop_waiting()
+        if shown := self._stream.feed(bytes(data)):
+            self._sink(memoryview(shown))
+        if self._stream.holds:
+            # A prompt that ends like a secret begins is shown all the same.
+            self._timer = self._loop.call_later(_PROMPT_S, self.finish)
+
+    def finish(self) -> None:
+        self._stop_waiting()
+        if left := self._stream.finish():
+            self._sink(memoryview(left))
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class Feed:

@@ -5,9 +5,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from computer_linker.computer.facets.processes import Child, InnerNetwork, KernelRules, ProcessLimits, Staging
+from computer_linker.computer.facets.processes import (
+    Child,
+    InnerNetwork,
+    KernelRules,
+    ProcessLimits,
+    StagedText,
+    Staging,
+)
 from computer_linker.model.paths import PathRules
 from computer_linker.policy.engine import ProcessRights
+from computer_linker.vault.mask import Mask
 
 Kind = Literal["bubblewrap", "landlock", "seatbelt", "none"]
 
@@ -105,6 +113,8 @@ class Confinement:
     network: bool = False
     hosts: InnerNetwork | None = None
     """The namespace in which a gate listens for the hosts of a list (bubblewrap only)."""
+    files: tuple[StagedText, ...] = ()
+    """Files of the sandbox's own (bubblewrap only)."""
     cut_unix_sockets: bool = False
     """No UNIX sockets: it could meet a program whose sandbox closes other names, and each would open them for the other."""
     cwd: str = "/"
@@ -175,6 +185,8 @@ class SpawnPlan:
     guard: Callable[[Child], None] | None = None
     """Called with the process once it is spawned, to end it when it exceeds a limit that the kernel does not enforce."""
     network_gate: NetworkGate | None = None
+    mask: Mask | None = None
+    """Replaces stored secrets in what it prints."""
 
     def belongs_to(self, operation: str) -> None:
         """Name the operation that runs it: what it plants and what it connects to is recorded under that."""

@@ -83,6 +83,8 @@ def new_root(confinement: Confinement, masks: dict[Folder, Masks]) -> NewRoot:
         if confinement.hosts is not None:
             root.network = confinement.hosts
             root.add(7, Mount("file", os.path.realpath(_RESOLVER_SETTINGS), target=_RESOLVER_TEXT))
+        for file in confinement.files:
+            root.add(7, Mount("file", os.path.realpath(file.at), target=file.text))
     except BaseException:
         for fd in root.opened:
             os.close(fd)

@@ -28,8 +28,11 @@ class Written:
     """False for a field whose text was set without taking the focus: keys would go elsewhere."""
 
 
-async def write(aiming: Aiming, aim: Aim, text: str, *, clear: bool) -> Written:
-    """Enter text in a field, at its caret or replacing its content. The field has the focus afterwards."""
+async def write(aiming: Aiming, aim: Aim, text: str, *, clear: bool, prefer: EntryMethod | None = None) -> Written:
+    """Enter text in a field, at its caret or replacing its content. The field has the focus afterwards.
+
+    `prefer="keys"` never uses the clipboard.
+    """
     one = aim.element
     assert one is not None
     refuse_unwritable(one)
@@ -43,7 +46,7 @@ async def write(aiming: Aiming, aim: Aim, text: str, *, clear: bool) -> Written:
         has_focus = await _took_focus(aiming, aim)
         if await reader.set_text(one.id, wanted, caret=before.caret):
             return Written("set_text", await read_back(reader, one, before), has_focus)
-    written = await _enter(aiming, aim, text, before, clear=clear)
+    written = await _enter(aiming, aim, text, before, clear=clear, prefer=prefer)
     if written.effect == "suspected_noop" and written.method == "paste":
         # An application that has just started may miss its first paste. The field is as it was, so once more is safe.
         written = await _enter(aiming, aim, text, before, clear=clear)
@@ -59,7 +62,9 @@ async def _took_focus(aiming: Aiming, aim: Aim) -> bool:
     return True
 
 
-async def _enter(aiming: Aiming, aim: Aim, text: str, before: Expected, *, clear: bool) -> Written:
+async def _enter(
+    aiming: Aiming, aim: Aim, text: str, before: Expected, *, clear: bool, prefer: EntryMethod | None = None
+) -> Written:
     one = aim.element
     assert one is not None
     await aiming.give_focus(aim)
@@ -71,7 +76,7 @@ async def _enter(aiming: Aiming, aim: Aim, text: str, before: Expected, *, clear
     check = partial(read_back, aiming.computer.accessibility, one, before)
     if not text:
         return Written("keys", await check())
-    entered = await enter_text(aiming.computer, text, check=check)
+    entered = await enter_text(aiming.computer, text, prefer=prefer, check=check)
     return Written(entered.method, entered.effect)
 
 

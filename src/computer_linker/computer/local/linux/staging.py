@@ -288,7 +288,7 @@ def _write_file(root: StagedRoot, at: bytes, _trees: list[int], text: str) -> No
     except FileNotFoundError:
         return
     # Not by the descriptor's number: the kernel uses it again for the next one.
-    name = b"text" + at.replace(b"/", b"-")
+    name = b"text-" + at.replace(b"/", b"-")[-200:]
     mode = 0o555 if text.startswith("#!") else 0o444
     fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=root.base)
     os.write(fd, text.encode("latin-1"))

@@ -1,0 +1,1 @@
+"""Store what programs may use at one host and never read."""
