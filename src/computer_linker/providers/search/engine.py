@@ -182,14 +182,16 @@ def _names_page(
 ) -> NamePage:
     start = _start(folder, after)
     visible = Visible.within(folder, query.breadth, fallback)
+    # A page of many is found in order, and the run stopped when it is full, before all of them are looked at and sorted.
+    unordered = min(_UNORDERED_NAMES, max(_UNORDERED_LEAST, _UNORDERED_PAGES * most))
 
     def run(*, in_order: bool) -> tuple[list[bytes], bool] | None:
         spec = ripgrep.names_spec(rg, query, start.cwd, done=start.done, in_order=in_order, fallback=fallback)
         with group.running(start.fenced(spec)) as child:
-            buffered = None if in_order else _buffered(child, b"\0", _UNORDERED_NAMES)
+            buffered = None if in_order else _buffered(child, b"\0", unordered)
             if buffered is None and not in_order:
                 return None
-            read, enough = (child.read, most) if buffered is None else (buffered.read, _UNORDERED_NAMES)
+            read, enough = (child.read, most) if buffered is None else (buffered.read, unordered)
             return _paths(read, child, group, enough, lambda path: _is_after(path, after) and visible(path))
 
     paths, more = run(in_order=False) or run(in_order=True) or ([], False)
