@@ -9,7 +9,8 @@ from typing import NamedTuple, Self
 
 import anyio
 
-from computer_linker.approvals.answers import Answerer, Yes
+from computer_linker.approvals.answers import Answerer as Answerer
+from computer_linker.approvals.answers import Yes as Yes
 from computer_linker.approvals.ledger import Ledger, answerer_name
 from computer_linker.approvals.new_request import new_request, show, take_picture
 from computer_linker.approvals.request import (
