@@ -9,6 +9,8 @@ from typing import NamedTuple, Self
 
 import anyio
 
+from computer_linker.approvals.answers import Answerer as Answerer
+from computer_linker.approvals.answers import Yes as Yes
 from computer_linker.approvals.ledger import Ledger, answerer_name
 from computer_linker.approvals.new_request import new_request, show, take_picture
 from computer_linker.approvals.request import (
@@ -41,21 +43,6 @@ FindApprover = Callable[[ApprovalRequest], Awaitable[Approver | None]]
 
 Describe = Callable[[], Awaitable[Preview | None]]
 """Returns what the request would change, as it is now."""
-
-
-class Answerer(NamedTuple):
-    """Who answers, and over which channel."""
-
-    who: Principal
-    way: Way
-
-
-class Yes(NamedTuple):
-    """An approval: a person's answer, the request it is used for, and the standing approval that it comes from."""
-
-    approval: Approval | None
-    asked: ApprovalRequest
-    standing: str | None = None
 
 
 Record = Callable[[ApprovalRequest, Answer, Answerer], Awaitable[str]]

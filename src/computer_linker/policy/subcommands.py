@@ -72,7 +72,7 @@ def is_meant(program: str, glob: str, given: str) -> bool:
 
 
 _FETCHES = frozenset(["", *"install i in isntall add a get download wheel update upgrade up ci link create".split()])
-"""Words behind which a package manager is given what it fetches, and often runs; and none, as any of them may follow."""
+"""Verbs of a package manager with what it fetches behind them, and often runs; and none, as any of them may follow."""
 _CHOOSES: dict[str, frozenset[str]] = {
     "git": frozenset(
         """

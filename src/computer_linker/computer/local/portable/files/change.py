@@ -22,8 +22,9 @@ from computer_linker.computer.local.faults import fault
 from computer_linker.computer.local.portable.files.exchange import StagedExchange
 from computer_linker.computer.local.portable.files.folder import StagedFolder
 from computer_linker.computer.local.portable.files.move import StagedMove, StagedTreeCopy
-from computer_linker.computer.local.portable.files.open import FOLDER, OpenedParent, refuse_git_folder
+from computer_linker.computer.local.portable.files.open import FOLDER, OpenedParent
 from computer_linker.computer.local.portable.files.remove import StagedRemove, StagedRestore
+from computer_linker.computer.local.portable.files.repositories import refuse_git_folder
 from computer_linker.computer.local.portable.files.stage import Staged, StagingArea
 from computer_linker.computer.local.portable.files.trees import refuse_too_large
 from computer_linker.computer.local.portable.files.write import StagedWrite

@@ -13,6 +13,7 @@ from itertools import islice
 
 from computer_linker.computer.facets.files import FileType, Stat
 from computer_linker.computer.local.faults import fault
+from computer_linker.computer.local.portable.files.repositories import refuse_repository
 from computer_linker.computer.local.portable.openat2 import (
     RESOLVE_BENEATH,
     RESOLVE_NO_MAGICLINKS,
@@ -23,7 +24,7 @@ from computer_linker.computer.local.portable.openat2 import (
 from computer_linker.computer.local.portable.roots import HOLD, Root, Roots
 from computer_linker.errors import Conflict, InvalidRequest, NotFound, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
-from computer_linker.policy.names import GIT_NAMES, folded, is_git_folder
+from computer_linker.policy.names import folded
 from computer_linker.policy.paths import check_name, is_hidden_by
 from computer_linker.system import descriptor_path
 
@@ -35,7 +36,6 @@ READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _MAX_LINKS = 40
 _MAX_TWINS = 10_000
-_GIT_NAMES = {name.casefold(): name for name in GIT_NAMES}
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Opener:
         place = OpenedParent(folder, path.name, real.child(*missing, path.name), tuple(missing))
         try:
             check_name(place.path, for_writing=True)
-            _refuse_repository(place)
+            refuse_repository(place)
             refuse_closed(self.roots.hold(path.root), place.path)
         except BaseException:
             place.close()
@@ -149,7 +149,7 @@ class Opener:
         real = _real_path(held, place.folder, place.path)
         if real.parts != above and tuple(map(folded, real.parts)) != tuple(map(folded, above)):
             raise Conflict(f"The folder of {place.path.shown} was moved just now. Try again.", path=place.path.shown)
-        _refuse_repository(place)
+        refuse_repository(place)
 
     def followed_place(self, path: RootedPath, *, create_parents: bool = False) -> OpenedParent:
         """As `place`, but a link at the name is followed to its target inside the root."""
@@ -246,38 +246,6 @@ def _of_a_service(path: RootedPath) -> PermissionDenied:
         path=path.shown,
         rule="service_state",
     )
-
-
-def _refuse_repository(place: OpenedParent) -> None:
-    """Refuse names that turn a folder into a git repository, or that git executes or reads in one without `.git`."""
-    if place.path.rules.allow_protected:
-        return
-    first = _GIT_NAMES.get((place.missing[0] if place.missing else place.name).casefold())
-    is_hook = not place.missing and place.path.parent.name.casefold() == "hooks"
-    where = "" if first is not None else "../" if is_hook else None
-    if where is None:
-        return
-    there = {name for name in GIT_NAMES if _is_there(place.folder, where + name)}
-    refuse_git_folder(place.path, there | {first or "hooks"})
-
-
-def refuse_git_folder(path: RootedPath, names: set[str]) -> None:
-    """Refuse to write the path when git would treat its folder, with these names, as a repository."""
-    if is_git_folder(names):
-        raise PermissionDenied(
-            f"{path.shown} is protected: with it git takes this folder for a repository, and runs what that says. "
-            "The owner can allow it with the scope's policy `allowProtected`.",
-            path=path.shown,
-            rule="protected",
-        )
-
-
-def _is_there(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
 
 
 def refuse_irregular(mode: int, path: RootedPath) -> None:
