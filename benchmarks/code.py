@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from benchmarks.ratio import Ratio, in_a_folder
 from computer_linker.providers.language.capabilities import CLIENT
 from computer_linker.providers.language.pool import LanguageServers
-from computer_linker.providers.language.server import Server, uri_of
+from computer_linker.providers.language.server import Server
 from computer_linker.providers.language.text import Lines, Position
+from computer_linker.providers.language.uris import uri_of
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from support import node
 from support.agents import road_with

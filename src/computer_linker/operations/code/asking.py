@@ -12,8 +12,9 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.providers.held import guarded
 from computer_linker.providers.language.answers import Places, Spot
 from computer_linker.providers.language.pool import LanguageServers
-from computer_linker.providers.language.server import Document, Server, uri_of
+from computer_linker.providers.language.server import Document, Server
 from computer_linker.providers.language.text import Lines, Position, occurrences, position_from, units, word_at
+from computer_linker.providers.language.uris import uri_of
 from computer_linker.registry import Context, Model
 
 _FEW = 200

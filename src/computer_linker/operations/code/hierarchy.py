@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 from computer_linker.errors import LinkError, NotFound
 from computer_linker.operations.code.asking import Asking, At, position_in
 from computer_linker.providers.language.answers import Spot
-from computer_linker.providers.language.server import uri_of
 from computer_linker.providers.language.text import Lines, position_from
+from computer_linker.providers.language.uris import uri_of
 from computer_linker.providers.symbols.extract import Symbol
 from computer_linker.providers.symbols.symbols import Symbols
 from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes

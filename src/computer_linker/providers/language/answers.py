@@ -9,8 +9,9 @@ from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError, P
 from computer_linker.model.paths import RootedPath, split_target
 from computer_linker.policy.paths import check_name
 from computer_linker.providers.held import held
-from computer_linker.providers.language.server import MAX_FILE, Server, path_of
+from computer_linker.providers.language.server import MAX_FILE, Server
 from computer_linker.providers.language.text import Lines, Position, characters, position_from
+from computer_linker.providers.language.uris import path_of
 
 _MAX_TEXT = 200
 _MAX_EDITED = 500

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from computer_linker.errors import LinkError
 from computer_linker.model.paths import RootedPath
-from computer_linker.providers.language.server import Document, Server, uri_of
+from computer_linker.providers.language.server import Document, Server
 from computer_linker.providers.language.tracked import Parts
+from computer_linker.providers.language.uris import uri_of
 
 _ANSWER_S = 60.0
 _PUBLISHED_S = 30.0

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
 
 import anyio
 import anyio.to_thread
@@ -22,6 +21,7 @@ from computer_linker.providers.language.capabilities import CLIENT
 from computer_linker.providers.language.servers import Kind, kind_of, language_id
 from computer_linker.providers.language.text import Lines
 from computer_linker.providers.language.tracked import Parts, Tracked
+from computer_linker.providers.language.uris import uri_of
 from computer_linker.providers.language.wire import CONTENT_MODIFIED, SERVER_CANCELLED, ServerError, Wire
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams
 
@@ -389,16 +389,3 @@ def document_of(parts: Parts, data: bytes) -> Document:
     except UnicodeDecodeError:
         text, is_utf8 = data.decode("utf-8", "replace"), False
     return Document(parts, text, hashlib.sha256(data).hexdigest(), is_utf8)
-
-
-def uri_of(path: str) -> str:
-    """The file URI of an absolute path."""
-    return "file://" + quote(path, safe="/!$&'()*+,;=@-._~")
-
-
-def path_of(uri: str) -> str | None:
-    """The absolute path of a file URI; None for another kind of URI."""
-    if not uri.startswith("file://"):
-        return None
-    rest = uri[len("file://") :]
-    return unquote(rest[rest.find("/") :], errors="surrogateescape") if "/" in rest else None

@@ -25,9 +25,9 @@ class Kind:
     env: Mapping[str, str] = field(default_factory=dict)
     needs_node: bool = False
     listed: str = ""
-    """What it logs once it has listed the root's files: until then it knows only some of a name's uses."""
+    """What it logs once it has listed the root's files: until then its answers lack some of a name's uses."""
     reports_ready: bool = False
-    """It reports when it has loaded the project (`experimental/serverStatus`), and knows nothing before."""
+    """It reports when it has loaded the project (`experimental/serverStatus`); its answers before that are empty."""
     lists_definitions: bool = True
     """Whether the uses of a name include its definition in a file that is not open."""
     version_argument: str = "--version"
