@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from computer_linker.audit.replay import Needs
 from computer_linker.errors import UnknownOperation
@@ -158,9 +158,12 @@ def check(op: Operation, place: str) -> None:
 
 
 def check_types(op: Operation) -> None:
-    """Refuse an operation whose input, options or result is not a Model (slower: it resolves annotations)."""
+    """Refuse an operation whose input, options or result is not a Model (slower: it resolves annotations).
+
+    A result may be one of several.
+    """
     result = op.hints.get("return")
-    if not (isinstance(result, type) and issubclass(result, Model)):
+    if not all(isinstance(each, type) and issubclass(each, Model) for each in get_args(result) or (result,)):
         raise CatalogError(f"{op.name}: the result must be a Model")
 
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     BuildSdkServer = Callable[[Tools, FindPrincipal], SdkServer[Any]]
 
+_LOOPBACK = ("127.0.0.1", "::1")
 _CONTROL = "/api/v1/control"
 _READS = {
     "/api/v1/capabilities": b'{"action":"get_capabilities"}',
@@ -204,10 +205,14 @@ class HttpServer:
         if path not in ("/mcp", _CONTROL, *_READS) or (is_public and path != "/mcp"):
             raise Refused(404, "There is nothing here.")
         check_no_page_sent_it(headers)
-        peer = _peer(scope)
-        is_local = (
-            peer in ("127.0.0.1", "::1") and not is_public and not came_through_a_proxy(headers, scope["http_version"])
-        )
+        is_local = not is_public and not came_through_a_proxy(headers, scope["http_version"])
+        await self._serve(scope, receive, send, headers, base, is_local=is_local and _peer(scope) in _LOOPBACK)
+
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, headers: Headers, base: str, *, is_local: bool
+    ) -> None:
+        """Serve a caller that proves who it is."""
+        config, path, peer = self._services.config, scope["path"], _peer(scope)
         proven = prove(headers, config, is_local=is_local)
         if proven is None and path == "/mcp":
             proven = prove_by_oauth(headers, config, self._oauth.state, resource=f"{base}/mcp")
