@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter
@@ -98,9 +99,14 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
 _INCIDENTAL = frozenset(
     "engine boundary signal startedAt durationMs elapsedMs commandPreview dialogOpened view warnings groupedEvents scale area "
     "source hiddenAreas timedOut agent workflow usage threadId turns path size created hooks method executionId machineId "
-    "truncated title bytesBase64 fileRef nextCursor".split()
+    "truncated title bytesBase64 fileRef nextCursor dropped waited binaryFiles frames endedBy approved charset total "
+    "known fixed parts".split()
 )
 """Results that few callers need; a signature leaves them out, a schema has them."""
+_SELDOM_GIVEN = frozenset({"executionId"})
+"""Options that few callers give; the same holds for them."""
+_KNOWN_SHAPES = frozenset({"region"})
+"""Values whose parts every caller knows: x, y, width and height."""
 _MOST_RESULTS = 8
 
 
@@ -116,16 +122,18 @@ def call_form(op: Operation, left_out: Collection[str] = ()) -> str:
 
 
 def fields_in(hint: Any) -> dict[str, FieldInfo]:
-    """The fields of a parameter's or a list item's model by their names on the wire; none for another type."""
+    """The fields of a parameter's, result's or list item's model by their names on the wire; none for another type."""
     return {name: field for name, field in every_field(hint).items() if not is_older(field)}
 
 
 def every_field(hint: Any) -> dict[str, FieldInfo]:
     """The same with the fields of older clients."""
     kind = without_none(hint)
-    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    if not all(isinstance(each, type) and issubclass(each, BaseModel) for each in kinds):
         return {}
-    return {field.alias or name: field for name, field in kind.model_fields.items()}
+    # Of one of several models, the fields of each.
+    return {field.alias or name: field for each in kinds for name, field in each.model_fields.items()}
 
 
 def is_older(field: FieldInfo) -> bool:
@@ -146,7 +154,7 @@ def _parameters(op: Operation, left_out: Collection[str]) -> list[str]:
         if parameter is None:
             continue
         optional = "?" if parameter.default is not inspect.Parameter.empty and name == "target" else ""
-        known = fields_in(op.hints[name])
+        known = {each: field for each, field in fields_in(op.hints[name]).items() if each not in _SELDOM_GIVEN}
         fields = [_field(each, field, left_out) for each, field in known.items() if each not in left_out]
         fields += ["..."] if len(fields) < len(known) else []
         if name == "target" or fields:
@@ -158,7 +166,7 @@ def _field(name: str, field: FieldInfo, left_out: Collection[str]) -> str:
     item = item_of(field.annotation)
     inner = fields_in(item if item is not None else field.annotation)
     shown = name + ("[" if item is not None else "")
-    if inner:
+    if inner and name not in _KNOWN_SHAPES:
         kept = {each: of for each, of in inner.items() if each not in left_out}
         shown += "{" + ", ".join(each + ("" if of.is_required() else "?") for each, of in kept.items()) + "}"
     shown += "]" if item is not None else ""

@@ -27,7 +27,7 @@ _MAX_LEGACY = 20_000_000
 Encoding = Literal["utf8", "base64"]
 
 
-class ReadOptions(DocumentOptions):
+class TextOptions(Model):
     start_line: Annotated[int | None, Field(ge=1, description="The first line wanted, counted from 1.")] = None
     line_count: Annotated[int | None, Field(ge=1, description="How many lines.")] = None
     tail_lines: Annotated[int | None, Field(ge=1, description="The last lines instead.")] = None
@@ -51,6 +51,10 @@ class ReadOptions(DocumentOptions):
             max_length=40, description="Of a text that is not UTF-8: `auto` to recognise it, or a name such as cp1252."
         ),
     ] = None
+
+
+class ReadOptions(DocumentOptions, TextOptions):
+    """Those of text first: pydantic orders fields from the last base on."""
 
 
 class FileText(Model):
