@@ -106,8 +106,9 @@ def _can_set(aim: Aim, before: Expected, clear: bool) -> bool:
 # Writing one cell of a table: in the cell's own editor, so that no key reaches the table around it.
 
 CELLS = frozenset({"table-cell"})
-_OPENS_S = 4.0
-_STILL_S = 2.0
+_OPENS_S = 12.0
+_STILL_S = 8.0
+"""Generous: an office program on a busy machine takes seconds, and an act that is given up too soon is missed."""
 _STEP_S = 0.03
 _BESIDE = TreeLimits(max_depth=1, bounds=False, values=False, bulk=False, time_s=2.0)
 _PARAGRAPHS = TreeLimits(max_nodes=500, max_depth=1, bounds=False, values=False, bulk=False, time_s=2.0)
