@@ -146,7 +146,7 @@ class Views:
         for index, root in enumerate(new.roots):
             for name in ("upper", "work", "base"):
                 (place / str(index) / name).mkdir(mode=0o700, parents=True)
-            # Programs see these as the folder's own. Nobody else enters the folder above them.
+            # Programs see these as the folder's own. The folder above them is closed to other users.
             found, upper = Path(root).stat(), place / str(index) / "upper"
             upper.chmod(found.st_mode & 0o1777 | 0o700)
             os.utime(upper, ns=(found.st_atime_ns, found.st_mtime_ns))
