@@ -184,7 +184,8 @@ def _results(hint: Any) -> list[str]:
     names = []
     fields = fields_in(hint)
     telling = {name: field for name, field in fields.items() if name not in _INCIDENTAL}
+    in_each = [set(fields_in(kind)) for kind in get_args(hint)] if isinstance(hint, UnionType) else []
     for name, field in (telling or fields).items():
-        nullable = without_none(field.annotation) is not field.annotation
+        nullable = without_none(field.annotation) is not field.annotation or any(name not in of for of in in_each)
         names.append(name + ("[]" if item_of(field.annotation) is not None else "") + ("?" if nullable else ""))
     return names if len(names) <= _MOST_RESULTS else [*names[:_MOST_RESULTS], "…"]
