@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.vault.secret import placeholder_for
 from support.canary import CANARY, is_in
 from support.commands import command
 from support.service import serving
@@ -81,3 +82,36 @@ def test_a_scope_with_the_whole_network_or_an_unknown_secret_is_left_as_it_is(ho
     before = (home / "config.json").read_bytes()
     assert command(home, "scope", "allow-secret", "app", "one").returncode == 1
     assert (home / "config.json").read_bytes() == before
+
+
+def test_a_removed_secret_leaves_no_grant_for_a_later_one_of_its_name(home: Path) -> None:
+    assert command(home, "secret", "add", "one", "--for", "a.example.com", stdin=CANARY).returncode == 0
+    assert command(home, "scope", "allow-secret", "app", "one").returncode == 0
+    removed = command(home, "secret", "remove", "one", "--json")
+    assert json.loads(removed.stdout)["scopes"] == ["app"] and scope_of(home)["secrets"] == []
+    assert command(home, "secret", "add", "one", "--for", "b.example.com", stdin=CANARY).returncode == 0
+    (one,) = json.loads(command(home, "secret", "list", "--json").stdout)["secrets"]
+    assert one["scopes"] == []
+
+
+def test_a_name_that_a_scope_has_already_is_not_given_to_it_unasked(home: Path) -> None:
+    config = json.loads((home / "config.json").read_text())
+    config["scopes"][0].setdefault("policy", {})["secrets"] = ["one"]
+    (home / "config.json").write_text(json.dumps(config))
+    refused = command(home, "secret", "add", "one", "--for", "a.example.com", stdin=CANARY)
+    assert refused.returncode == 1 and "deny-secret app one" in refused.stderr, refused.stderr
+    assert json.loads(command(home, "secret", "list", "--json").stdout)["secrets"] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("correct-horse-battery-staple-77", ""), ("mypassword_12345678", ""), ("tok-ABCDEF-1234567890", ""),
+        ("Sommer_2026_Berlin_geheim99", ""), ("ghp_0123456789abcdefABCDEF", "ghp_"), ("sk-ant-0123456789abcdef", "sk-ant-"),
+    ],
+)  # fmt: skip
+def test_a_placeholder_has_only_a_well_known_prefix_of_the_secret(value: str, kept: str) -> None:
+    made = placeholder_for(value)
+    assert made.startswith(kept) and len(made) == len(value)
+    pairs = [(one, other) for one, other in zip(made[len(kept) :], value[len(kept) :], strict=True) if other.isalnum()]
+    assert sum(one == other for one, other in pairs) * 2 < len(pairs), made

@@ -15,7 +15,11 @@ from computer_linker.model.network import canonical_host, split_host
 
 MIN_LENGTH, MAX_LENGTH = 8, 4096
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-_PREFIX = re.compile(r"(?:[A-Za-z]{2,10}[-_]){1,3}")
+_PREFIX = re.compile(
+    r"gh[opusr]_|github_pat_|glpat-|sk-(?:ant-|proj-)?|[prs]k_(?:live|test)_|tok_|xox[abprs]-|npm_|pypi-|hf_|AKIA|ASIA|dop_v1_"
+    r"|shpat_"
+)
+"""Prefixes by which programs recognise tokens of well-known services. Anything else at the start may be the secret itself."""
 _MIN_RANDOM = 8
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _CLASSES = (string.digits, "abcdef", "ABCDEF", string.ascii_lowercase, string.ascii_uppercase)

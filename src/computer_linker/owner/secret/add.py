@@ -8,7 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import Conflict, InvalidRequest
+from computer_linker.owner.secret.remove import granted
 from computer_linker.providers.processes.environment import TAKES_OVER
 from computer_linker.registry.owner import (
     Context,
@@ -123,6 +124,11 @@ async def secret_add(ctx: Context, input: AddInput) -> Added:
         value=input.value,
     )
     vault = ctx.use(Vault)
+    if not input.replace and (scopes := granted(ctx.services.config, input.name)):
+        raise Conflict(
+            f"The policy of {', '.join(scopes)} has a secret of this name already, so its programs would get this one.",
+            hint=f"computer-linker scope deny-secret {scopes[0]} {input.name}, or add it with --replace",
+        )
     vault.add(stored, replace=input.replace)
     ctx.note(secret=input.name, host=host or None)
     ctx.effect = "confirmed"
