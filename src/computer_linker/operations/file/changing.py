@@ -27,6 +27,8 @@ class ContentInput(Model):
             description="How `content` is written; `stream` only between computers, which then send it beside the call."
         ),
     ] = "utf8"
+    size: Annotated[int | None, Field(ge=0, description="Of a stream: its bytes; others are a `conflict`.")] = None
+    sha256: Annotated[Sha256 | None, Field(description="Of a stream: its digest; another is a `conflict`.")] = None
 
 
 class Written(Model):
@@ -52,7 +54,13 @@ async def write_content(ctx: Context, change: Change) -> Written:
 
 def given_content(ctx: Context, input: ContentInput) -> Content:
     """The bytes to write: those of the request, or those of its byte stream."""
-    return streamed(ctx, input.content) if input.encoding == "stream" else content_of(input)
+    if input.encoding == "stream":
+        return streamed(ctx, input.content, input.size, input.sha256)
+    if input.size is not None or input.sha256 is not None:
+        raise InvalidRequest(
+            "`size` and `sha256` are for a stream; `ifSha256` is for the file as it is.", field="input"
+        )
+    return content_of(input)
 
 
 def content_of(input: ContentInput) -> Content:
