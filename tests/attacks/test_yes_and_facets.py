@@ -117,7 +117,7 @@ async def test_a_click_does_not_land_on_another_window_that_lies_there_by_then(d
     assert await desk.refused(lambda: desk.far.pointer.click(AT)) == "conflict"
     assert desk.events() == []
     (event,) = [one for one in await events_of(desk.pair.laptop, "input.click") if one["errorCode"] == "conflict"]
-    assert event["principal"] == "peer:desk-id"
+    assert event["principal"] == desk.pair.caller
 
 
 async def test_a_click_that_waited_behind_another_client_is_looked_at_again(desk: Far) -> None:
