@@ -212,3 +212,13 @@ async def test_an_owners_undo_is_one_row_of_the_page_and_of_watch(tmp_path: Path
     page = timeline_page(events, title="History")
     assert '"op":"undo"' in page and '"op":"file.undo"' not in page
     assert "file.undo" not in {call.event["op"] for call in calls.newest_first([])}
+
+
+async def test_a_write_that_changes_nothing_says_so(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        for content in ("one", "one", "two", ""):
+            written = await road.call("file.write", "a.txt", input={"content": content})
+            is_same = "a.txt had this content already: only its time changed." in written.get("warnings", [])
+            assert written["ok"] and is_same is (written["data"]["created"] is False and content == "one"), written
+        rows = [described(event).outcome for event in await events_of(road, "file.write")]  # type: ignore[arg-type]
+    assert sorted(rows) == ["done", "done", "done", "done, nothing changed"]

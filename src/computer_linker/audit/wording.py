@@ -246,8 +246,8 @@ def _ended(event: HistoryEvent) -> str:
         return "timed out"
     if summary.get("exitCode"):
         return f"exit {summary['exitCode']}"
-    if "exitCode" in summary:
-        return "done"
+    if "exitCode" in summary or summary.get("unchanged"):
+        return "done" if "exitCode" in summary else "done, nothing changed"
     return _EFFECTS.get(event["effect"] or "", "done")
 
 

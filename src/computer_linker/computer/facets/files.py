@@ -239,6 +239,8 @@ class Changed:
     entries: int = 1
     is_confirmed: bool = False
     is_undoable: bool = True
+    is_same: bool = False
+    """True for a write that is known to have replaced a file by an equal one."""
     warnings: list[str] = field(default_factory=list)
 
 

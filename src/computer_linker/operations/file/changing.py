@@ -48,7 +48,7 @@ def file_path(ctx: Context, target: str) -> RootedPath:
 async def write_content(ctx: Context, change: Change) -> Written:
     """Make one write and return its reply."""
     done = (await ctx.change([change]))[0]
-    ctx.note(size=done.size, sha256=done.sha256, created=done.action == "created")
+    ctx.note(size=done.size, sha256=done.sha256, created=done.action == "created", unchanged=done.is_same or None)
     return Written(path=done.path.shown, size=done.size, sha256=done.sha256 or "", created=done.action == "created")
 
 
