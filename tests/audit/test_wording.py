@@ -1,5 +1,6 @@
 """The history's text says what happened, and by whom: an attempt is no deed, and no client passes for the owner."""
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,15 +8,19 @@ from typing import Any
 import anyio
 import pytest
 
+from computer_linker.approvals.answers import Answerer
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest
 from computer_linker.approvals.terminal import shown
+from computer_linker.audit.page import timeline_page
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.views import answer
 from computer_linker.audit.wording import approval_phrase, described
 from computer_linker.cli.approval_text import format_request
 from computer_linker.cli.history_table import group_rows
+from computer_linker.serve.owner_calls import OwnerCalls
 from computer_linker.transports.refusals import RefusalNotes
+from computer_linker.watch.calls import Calls
 from support.pair import events_of
 from support.road import LOCAL, OWNER, Road, folder_scope
 from support.waiting import until
@@ -25,6 +30,8 @@ pytestmark = pytest.mark.anyio
 CLAIMS = ["cli:root", "page:10.0.0.2", "approver", "computer-linker", "Computer Linker/1", "oauth:client_x"]
 """Names that principals and the service's own programs have."""
 GROUP = {"session": "s", "firstAt": "2026-11-01T08:30:00Z", "lastAt": "2026-11-01T08:30:00Z", "events": 1, "failed": 0}
+
+OF_GIT = ("git.stage", "git.unstage", "git.commit")
 
 
 async def test_what_failed_before_its_effect_was_tried(tmp_path: Path) -> None:
@@ -159,3 +166,59 @@ async def test_what_was_refused_before_it_was_read_names_what_is_known(tmp_path:
     }
     assert described(ran)[3:5] == ("tried to run echo a", "refused: clients are paused")  # type: ignore[arg-type]
     assert described(refused)[3:5] == ("tried to send a request", "refused: wrong credential")  # type: ignore[arg-type]
+
+
+async def test_an_answer_of_the_owners_command_line_is_the_owners(tmp_path: Path) -> None:
+    """Found: it read `approved by cli:root`."""
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", confirm="all")]) as road:
+        people = road.app.services.use(Approvals)
+        for name, said in (("made", "yes"), ("not", "no")):
+            await road.call("file.mkdir", name)
+            [asked] = people.waiting()
+            assert people.answer(asked.id, said, Answerer(OWNER, "terminal"))  # type: ignore[arg-type]
+            await road.call("file.mkdir", name)
+        events = await events_of(road, "file.mkdir")
+    phrases = {approval_phrase(event) for event in events}  # type: ignore[arg-type]
+    assert phrases == {None, "approved by owner (terminal, once)", "denied by owner (terminal, once)"}
+
+
+async def test_staging_and_committing_name_their_files(tmp_path: Path) -> None:
+    """Found: the rows named no file."""
+    async with Road.open(tmp_path) as road:
+        for words in (["init", "-q"], ["config", "user.name", "T"], ["config", "user.email", "t@example.org"]):
+            subprocess.run(["git", *words], cwd=road.root, check=True)
+        for name in ("a.txt", "b.txt", "c.txt"):
+            (road.root / name).write_text("x\n")
+        await road.data("git.stage", ".", input={"paths": ["a.txt"]})
+        await road.data("git.stage", ".", input={"paths": ["b.txt", "c.txt"]})
+        await road.data("git.unstage", ".", input={"paths": ["c.txt"]})
+        await road.data("git.commit", ".", input={"message": "first"})
+        rows = {described(event).what for op in OF_GIT for event in await events_of(road, op)}  # type: ignore[arg-type]
+    assert rows == {"staged a.txt", "staged b.txt and 1 more", "unstaged c.txt", "committed a.txt and 1 more"}
+
+
+async def test_an_owners_undo_is_one_row_of_the_page_and_of_watch(tmp_path: Path) -> None:
+    """Found: the change of files that it made was a second row."""
+    async with Road.open(tmp_path) as road:
+        made = await road.call("file.write", "a.txt", input={"content": "x"})
+        await OwnerCalls(road.app.dispatcher).call("undo", {"operation": made["operationId"]}, OWNER)
+        found = await answer(
+            road.app.services.use(AuditStore), view="timeline", visible=None, limit=50, query=None, cursor=None
+        )
+    events, calls = found["events"], Calls()
+    for event in events:
+        calls.take(event)
+    assert {"undo", "file.undo"} <= {event["op"] for event in events}
+    page = timeline_page(events, title="History")
+    assert '"op":"undo"' in page and '"op":"file.undo"' not in page
+    assert "file.undo" not in {call.event["op"] for call in calls.newest_first([])}
+
+
+async def test_a_write_that_changes_nothing_says_so(tmp_path: Path) -> None:
+    async with Road.open(tmp_path) as road:
+        for content in ("one", "one", "two", ""):
+            written = await road.call("file.write", "a.txt", input={"content": content})
+            is_same = "a.txt had this content already: only its time changed." in written.get("warnings", [])
+            assert written["ok"] and is_same is (written["data"]["created"] is False and content == "one"), written
+        rows = [described(event).outcome for event in await events_of(road, "file.write")]  # type: ignore[arg-type]
+    assert sorted(rows) == ["done", "done", "done", "done, nothing changed"]

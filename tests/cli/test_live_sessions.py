@@ -252,3 +252,31 @@ def test_every_list_names_a_client_by_the_same_label(service: Service) -> None:
     _, registered = browser.json("/register", {"redirect_uris": [CALLBACK], "client_name": "you"})
     _, _, page = browser.send("GET", query(browser, registered["client_id"], pkce()[1]))
     assert "Let client &quot;you&quot; use this computer?" in page
+
+
+def test_a_new_token_ends_the_batches_and_the_processes_of_the_old_one(tmp_path: Path) -> None:
+    """Found: a batch of the old token ran on to its last step, and its processes stayed."""
+    with serving(tmp_path, token=TOKEN) as own, ThreadPoolExecutor(1) as pool:
+        http = Http(own.port, TOKEN)
+        started = {"scope": "app", "op": "command.start", "input": {"command": ["/bin/sh", "-c", SLEEPER.format("p")]}}
+        http.modern("tools/call", {"name": "computer_operation", "arguments": started})
+        step = {name: part for name, part in sleeper("step").items() if name != "scope"}
+        after = {"op": "file.write", "target": "after.txt", "input": {"content": "x"}}
+        batch = {
+            "scope": "app",
+            "op": "batch.run",
+            "input": {"operations": [step, after]},
+            "options": {"stopOnError": False},
+        }
+        answer = pool.submit(http.modern, "tools/call", {"name": "computer_operation", "arguments": batch})
+        wait_for(lambda: answer.done() or all((own.root / f"{name}-began").exists() for name in ("step", "p")))
+        assert not answer.done(), answer.result()
+        rotated = command(own.home, "token", "rotate", "--json")
+        done = json.loads(rotated.stdout)
+        assert (done["rotated"], done["stopped"] >= 1, done["ended"]) == (True, True, 1), rotated
+        envelope = json.loads(answer.result(timeout=60)["result"]["content"][0]["text"])
+        assert not envelope["ok"] and "has ended this session" in envelope["error"]["message"], envelope
+        (process,) = json.loads(command(own.home, "process", "list", "--json").stdout)["processes"]
+        assert process["status"] != "running", process
+        assert not [name for name in ("after.txt", "step-ended", "p-ended") if (own.root / name).exists()]
+        http.close()

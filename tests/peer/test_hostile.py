@@ -69,7 +69,7 @@ async def test_values_that_fit_nowhere_end_the_link_and_are_recorded(pair: Pair,
     async with raw_link(pair) as link:
         await link.send(frame)
         await closed(link)
-    await recorded(pair, "peer:desk-id", "malformed_frame")
+    await recorded(pair, pair.caller, "malformed_frame")
 
 
 @pytest.mark.parametrize("place", ["input", "options", "target", "content", "command"])
@@ -95,7 +95,7 @@ async def test_a_frame_of_countless_parts_is_refused_before_it_is_read(pair: Pai
         started = time.perf_counter()
         await closed(link)
         assert time.perf_counter() - started < 40
-    await recorded(pair, "peer:desk-id", "malformed_frame")
+    await recorded(pair, pair.caller, "malformed_frame")
     assert not (pair.laptop.root / "x").exists()
 
 
@@ -222,7 +222,7 @@ async def test_many_strangers_do_not_hide_what_a_peer_is_refused_for(pair: Pair)
     async with raw_link(pair) as link:
         await link.send(packed({"t": "reply", "id": 1}))
         await closed(link)
-    await recorded(pair, "peer:desk-id", "malformed_frame")
+    await recorded(pair, pair.caller, "malformed_frame")
     assert len([one for one in await pair.refusals() if one[0] == "unpaired"]) == 20
 
 

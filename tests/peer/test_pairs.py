@@ -40,7 +40,7 @@ async def test_a_paired_computer_is_used_by_its_name(pair: Pair) -> None:
     assert undone["ok"], undone
     assert not (pair.laptop.root / "b.txt").exists()
     events = (await pair.laptop.data("history.timeline", principal=OWNER))["events"]
-    assert {"peer:desk-id"} == {event["principal"] for event in events if event["op"].startswith("file.")}
+    assert {pair.caller} == {event["principal"] for event in events if event["op"].startswith("file.")}
 
 
 async def test_the_machine_acted_upon_has_the_last_word(pair: Pair) -> None:
@@ -196,7 +196,7 @@ async def test_what_a_computer_left_running_ends_when_it_is_unpaired(pair: Pair)
     assert not running("7301")
     assert running("7302")
     (event,) = await events_of(pair.laptop, "principal.end")
-    assert (event["principal"], event["summary"], event["effect"]) == ("peer:desk-id", {"ended": 1}, "confirmed")
+    assert (event["principal"], event["summary"], event["effect"]) == (pair.caller, {"ended": 1}, "confirmed")
 
 
 async def test_a_refusal_of_a_paused_computer_says_which_it_is(pair: Pair) -> None:

@@ -91,7 +91,7 @@ async def test_what_the_scope_does_not_allow_never_starts(
         assert not (pair.laptop.root / "mark").exists()
         assert not pair.laptop.app.services.use(PeerChildren).is_busy()
         (event,) = await events_of(pair.laptop, "processes.spawn")
-        assert (event["ok"], event["principal"], event["errorCode"]) == (False, "peer:desk-id", refused.value.code)
+        assert (event["ok"], event["principal"], event["errorCode"]) == (False, pair.caller, refused.value.code)
 
 
 @pytest.mark.parametrize(

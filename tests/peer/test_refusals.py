@@ -78,7 +78,7 @@ async def test_a_greeting_that_is_not_right_is_refused_and_recorded(
 ) -> None:
     async with raw_link(pair, **changed) as link:
         await closed(link)
-    assert ("peer:desk-id", rule) in await pair.refusals()
+    assert (pair.caller, rule) in await pair.refusals()
 
 
 async def test_a_recorded_greeting_opens_nothing(pair: Pair) -> None:
@@ -107,7 +107,7 @@ async def test_a_recorded_greeting_opens_nothing(pair: Pair) -> None:
                 break
     else:
         pytest.fail("the recorded greeting was taken")
-    assert ("peer:desk-id", "replayed_hello") in await pair.refusals()
+    assert (pair.caller, "replayed_hello") in await pair.refusals()
 
 
 async def test_a_frame_that_comes_again_is_refused_and_done_once(pair: Pair) -> None:
@@ -118,7 +118,7 @@ async def test_a_frame_that_comes_again_is_refused_and_done_once(pair: Pair) -> 
         await link.send(frame)
         await closed(link)
     assert (pair.laptop.root / "log.txt").read_text() == "x"
-    assert ("peer:desk-id", "replayed_frame") in await pair.refusals()
+    assert (pair.caller, "replayed_frame") in await pair.refusals()
 
 
 async def test_a_key_cannot_be_used_for_another_request(pair: Pair) -> None:
@@ -129,7 +129,7 @@ async def test_a_key_cannot_be_used_for_another_request(pair: Pair) -> None:
         await link.send(packed({"t": "call", "id": 2, "key": "key-number-1", "call": other}))
         await closed(link)
     assert not (pair.laptop.root / "other.txt").exists()
-    assert ("peer:desk-id", "replayed_key") in await pair.refusals()
+    assert (pair.caller, "replayed_key") in await pair.refusals()
 
 
 async def test_a_frame_that_is_too_large_ends_the_link_and_is_recorded(pair: Pair) -> None:
@@ -141,7 +141,7 @@ async def test_a_frame_that_is_too_large_ends_the_link_and_is_recorded(pair: Pai
         big = {**APPEND, "input": {"content": "x" * 1_000_000}}
         await link.send(packed({"t": "call", "id": 1, "key": "key-number-2", "call": big}))
         assert unpacked(await link.recv())["envelope"]["ok"]
-    await recorded(pair, "peer:desk-id", "oversized_frame")
+    await recorded(pair, pair.caller, "oversized_frame")
     assert (await pair.desk.call("file.read", "a.txt", scope="laptop/app"))["ok"]
 
 
@@ -162,7 +162,7 @@ async def test_what_is_no_frame_of_ours_ends_the_link_and_is_recorded(pair: Pair
     async with raw_link(pair) as link:
         await link.send(frame)
         await closed(link)
-    assert ("peer:desk-id", "malformed_frame") in await pair.refusals()
+    assert (pair.caller, "malformed_frame") in await pair.refusals()
     assert not (pair.laptop.root / "log.txt").exists()
 
 
@@ -214,7 +214,7 @@ async def test_a_caller_that_became_another_machine_is_refused_until_accepted(pa
     offer = {**pair.routes.own(peer).offer().to_wire(), field: "other"}
     async with raw_link(pair, offer=offer) as link:
         await closed(link)
-    assert ("peer:desk-id", "manifest") in await pair.refusals()
+    assert (pair.caller, "manifest") in await pair.refusals()
     pair.server.table.accept("desk-id")
     async with raw_link(pair, offer=offer) as link:
         assert unpacked(await link.recv())["t"] == "hello"

@@ -50,7 +50,7 @@ async def test_what_was_not_given_is_refused_and_recorded(tmp_path: Path) -> Non
         assert (seen.window.log, seen.window.text, seen.near.world.is_locked) == ([], "", False)
         assert seen.near.world.windows == [seen.window]
         (event,) = await events_of(seen.pair.laptop, "input.click")
-        assert (event["principal"], event["decision"], event["scope"]) == ("peer:desk-id", "deny", "desk")
+        assert (event["principal"], event["decision"], event["scope"]) == (seen.pair.caller, "deny", "desk")
 
 
 async def test_a_scope_that_asks_a_person_asks_for_a_peer_too(tmp_path: Path) -> None:

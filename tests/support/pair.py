@@ -8,6 +8,8 @@ from typing import Any
 
 from computer_linker.audit.store import AuditStore
 from computer_linker.audit.views import answer
+from computer_linker.model.ids import short_key
+from computer_linker.transports.peer.identity import own_identity
 from computer_linker.transports.peer.join import join
 from computer_linker.transports.peer.pairing import grouped
 from computer_linker.transports.peer.routes import PeerRoutes
@@ -26,6 +28,11 @@ class Pair:
     def address(self) -> str:
         assert self.server.address is not None
         return f"127.0.0.1:{self.server.address[1]}"
+
+    @property
+    def caller(self) -> str:
+        """The principal of the desk's calls at the laptop: its id, and the key that it proved."""
+        return f"peer:desk-id-{short_key(own_identity(self.desk.home, 'desk-id').fingerprint)}"
 
     @property
     def routes(self) -> PeerRoutes:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -142,12 +143,20 @@ def test_a_request_longer_than_the_screen_is_approved_only_after_its_end_was_see
     asked = watched.call("file.write", "long.txt", scope="asked", input={"content": content})
     watched.terminal.until("WAITS FOR YOU", "long.txt")
     watched.terminal.press_until("v", "Space shows the rest")
+    left = _seconds_left(watched)
+    wait_for(lambda: 0 < _seconds_left(watched) < left)
     watched.terminal.press("a", "a")
     watched.terminal.until("Space shows the rest")
     assert not asked.done() and not (folder / "long.txt").exists()
     watched.terminal.press_until("Space", "a once", within_s=0.5)
     watched.terminal.press("a")
     assert asked.result(30).effect == "confirmed" and (folder / "long.txt").read_text() == content
+
+
+def _seconds_left(watched: Watched) -> int:
+    """The countdown on the screen."""
+    found = re.search(r"(\d+) s left", watched.terminal.until(" s left"))
+    return int(found[1]) if found else 0
 
 
 def test_a_shape_is_approved_once_its_extent_was_shown_and_covers_no_more(watched: Watched) -> None:

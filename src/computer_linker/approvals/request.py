@@ -56,6 +56,8 @@ class Preview:
     """What it does to files, as verbs: `writes`, `removes`; of an agent which one it starts, and in which mode."""
     links: tuple[str, ...] = ()
     """Symbolic links on these paths: what it changes lies elsewhere, so it is of no shape."""
+    is_unseen: bool = False
+    """It writes content of which not even a digest is known here. Such a yes never stands."""
     application: str = ""
     """The application whose window it acts on."""
     steps: "tuple[ApprovalRequest | None, ...]" = ()

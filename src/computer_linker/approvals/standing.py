@@ -88,8 +88,7 @@ class Standing(Model):
         """Whether this yes is for such a request. One that could not be shown, or of a caller without a session, never is."""
         same_caller = (self.principal, self.client) == (asked.principal, asked.client)
         same_rules = (self.op, self.scope, self.policy) == (asked.op, asked.scope, asked.policy)
-        is_shared = asked.session == NO_SESSION
-        if is_shared or self.is_over() or not same_caller or not same_rules or (asked.about and asked.about.fault):
+        if not _can_stand(asked) or self.is_over() or not same_caller or not same_rules:
             return False
         if self.extent == "same":
             return self.digest == exact_digest(asked)
@@ -209,10 +208,10 @@ def standing_of(
 def extents_of(asked: ApprovalRequest) -> tuple[Literal["same", "shape"], ...]:
     """The standing answers that this request can get.
 
-    None where it could not be shown, of a batch, whose steps can stand by themselves, or for callers without a session, who
-    share one credential: it would hold for all of them.
+    None where it or the content it writes could not be shown, of a batch, whose steps can stand by themselves, or for callers
+    without a session, who share one credential: it would hold for all of them.
     """
-    if asked.session == NO_SESSION or not asked.can_be_allowed or (asked.about is not None and asked.about.steps):
+    if not _can_stand(asked) or (asked.about is not None and asked.about.steps):
         return ()
     if asked.about is None or not has_shape(asked.about):
         return ("same",)
@@ -268,6 +267,11 @@ def is_beneath(path: str, folder: str | None) -> bool:
 def has_shape(seen: Preview) -> bool:
     """Whether there is something that requests like this one have in common."""
     return not seen.links and bool(seen.argv or seen.paths or seen.application)
+
+
+def _can_stand(asked: ApprovalRequest) -> bool:
+    is_unseen = asked.about is not None and asked.about.is_unseen
+    return asked.session != NO_SESSION and asked.can_be_allowed and not is_unseen
 
 
 def _first_words(argv: Sequence[str]) -> Sequence[str]:

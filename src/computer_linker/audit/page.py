@@ -3,9 +3,10 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
+from computer_linker.audit.parts import without_parts
 from computer_linker.audit.wording import described
 from computer_linker.model.history import HistoryEvent
 
@@ -14,14 +15,14 @@ MAX_EVENTS = 20_000
 
 
 def timeline_page(
-    events: Iterable[HistoryEvent], *, title: str, left_out: int = 0, pictures: Mapping[str, list[str]] | None = None
+    events: Sequence[HistoryEvent], *, title: str, left_out: int = 0, pictures: Mapping[str, list[str]] | None = None
 ) -> str:
     """Return the page. Every text in it is data: the script sets it as text, it is never parsed as markup.
 
     `pictures` maps operation ids to data URLs of their screenshots.
     """
     style, script, body = (_part(name) for name in ("page.css", "page.js", "page.html"))
-    shown = [{**event, "words": described(event)._asdict()} for event in events]
+    shown = [{**event, "words": described(event)._asdict()} for event in without_parts(events)]
     whole = {"title": title, "leftOut": left_out, "events": shown, "pictures": pictures or {}}
     data = json.dumps(whole, separators=(",", ":"))
     allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:"

@@ -42,9 +42,9 @@ PHRASES = {
     "file.read": "read", "file.read_many": "read several files", "file.search": "searched in", "file.stat": "looked at",
     "file.tree": "listed the tree of", "file.undo": "took back the change of", "file.write": "wrote",
     "fleet.join": "joined a fleet", "fleet.leave": "left the fleet", "get_computer_info": "asked about this computer",
-    "get_operation_history": "read the history", "git.commit": "committed in", "git.diff": "read the git diff of",
-    "git.log": "read the git log of", "git.show": "read a commit of", "git.stage": "staged files in",
-    "git.status": "read the git status of", "git.unstage": "unstaged files in", "git.worktree_create": "made a worktree of",
+    "get_operation_history": "read the history", "git.commit": "committed", "git.diff": "read the git diff of",
+    "git.log": "read the git log of", "git.show": "read a commit of", "git.stage": "staged",
+    "git.status": "read the git status of", "git.unstage": "unstaged", "git.worktree_create": "made a worktree of",
     "git.worktree_list": "listed worktrees of", "halt": "halted the desktop", "history.connections": "read the history",
     "history.debug_bundle": "made a debug bundle", "history.failed_replay": "read what failed",
     "history.last": "read the history", "history.prune": "pruned the history", "history.sessions": "read the history",
@@ -206,11 +206,6 @@ def outcome(event: HistoryEvent) -> str:
     return event["outcome"]
 
 
-def is_part(event: HistoryEvent) -> bool:
-    """Whether another row already shows it: the change of files that an owner's `undo` made."""
-    return event["op"] == "file.undo" and event["parent"] is not None and (event["principal"] or "").startswith("cli:")
-
-
 def took(duration_ms: float | None) -> str:
     """A duration in at most six characters."""
     if duration_ms is None:
@@ -230,12 +225,17 @@ def approval_phrase(event: HistoryEvent) -> str | None:
         return None
     if given["said"] == "no":
         return f"{_denied(given)} ({given['way']}, {given['extent']})"
-    return f"approved by {given['by']} ({given['way']}, {given['extent']})"
+    return f"approved by {_by(given)} ({given['way']}, {given['extent']})"
 
 
 def _denied(given: HistoryApproval) -> str:
     """Who said no. A client's dialog is the client's: the owner may not have seen it."""
-    return "refused by its own dialog" if given["way"] == "dialog" else f"denied by {given['by']}"
+    return "refused by its own dialog" if given["way"] == "dialog" else f"denied by {_by(given)}"
+
+
+def _by(given: HistoryApproval) -> str:
+    """Who answered. A client's dialog has the client's label already."""
+    return given["by"] if given["way"] == "dialog" else person(given["by"], None)
 
 
 def _ended(event: HistoryEvent) -> str:
@@ -246,8 +246,8 @@ def _ended(event: HistoryEvent) -> str:
         return "timed out"
     if summary.get("exitCode"):
         return f"exit {summary['exitCode']}"
-    if "exitCode" in summary:
-        return "done"
+    if "exitCode" in summary or summary.get("unchanged"):
+        return "done" if "exitCode" in summary else "done, nothing changed"
     return _EFFECTS.get(event["effect"] or "", "done")
 
 
@@ -299,11 +299,15 @@ def _host(summary: Mapping[str, object]) -> str:
 
 def _undone(summary: Mapping[str, object]) -> str:
     """`notes.txt and 2 more (3Q7XK2M)`: what was put back, and the operation that had changed it."""
-    place = "the config" if summary.get("config") else str(summary.get("path") or "")
-    files = summary.get("files")
-    more = f" and {files - 1} more" if isinstance(files, int) and files > 1 else ""
+    place = "the config" if summary.get("config") else _files(summary)
     operation = _short(summary.get("undone"))
-    return f"{place}{more} ({operation})" if place else operation
+    return f"{place} ({operation})" if place else operation
+
+
+def _files(summary: Mapping[str, object]) -> str:
+    """`notes.txt and 2 more`: the first file, and how many there were."""
+    path, files = str(summary.get("path") or ""), summary.get("files")
+    return f"{path} and {files - 1} more" if path and isinstance(files, int) and files > 1 else path
 
 
 def _stopped(summary: Mapping[str, object]) -> str:
@@ -355,6 +359,9 @@ _OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {
     "config.set": _changed,
     "codex.end": lambda summary: str(summary.get("sessionId") or ""),
     "file.undo": _undone,
+    "git.commit": _files,
+    "git.stage": _files,
+    "git.unstage": _files,
     "network.connect": _host,
     "pause": _until,
     "scope.add": _placed,

@@ -12,7 +12,17 @@ from anyio.to_thread import run_sync
 from computer_linker.approvals.request import Preview
 from computer_linker.changes.difference import MAX_SHOWN, diff_lines, digests
 from computer_linker.changes.fingerprints import MISSING, Fingerprints
-from computer_linker.computer.facets.files import Change, Copy, Files, MakeFolder, Move, Remove, Restore, Write
+from computer_linker.computer.facets.files import (
+    Change,
+    Copy,
+    Files,
+    MakeFolder,
+    Move,
+    Remove,
+    Restore,
+    Streamed,
+    Write,
+)
 from computer_linker.errors import AlreadyExists, LimitExceeded, LinkError, NotFound
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.digest import digest_of_parts
@@ -38,7 +48,9 @@ async def preview(files: Files, changes: Sequence[Change], *, is_whole: bool = F
     in_its_path = await obstacle(files, changes[0]) if len(changes) == 1 else None
     lines = tuple(seen.prints.lines) or ("It changes no file.",)
     kinds = frozenset(map(_kind, changes))
-    return Preview(lines, seen.holds, obstacle=in_its_path, paths=tuple(seen.holds), kinds=kinds)
+    return Preview(
+        lines, seen.holds, obstacle=in_its_path, paths=tuple(seen.holds), kinds=kinds, is_unseen=seen.is_unseen
+    )
 
 
 async def obstacle(files: Files, change: Change) -> LinkError | None:
@@ -73,6 +85,7 @@ class _Preview:
     is_whole: bool
     prints: Fingerprints = field(init=False)
     holds: dict[str, str] = field(default_factory=dict)
+    is_unseen: bool = False
     _room: int = _MAX_TOTAL
     _until: float = field(default_factory=lambda: time.monotonic() + _COMPARE_S)
 
@@ -92,7 +105,7 @@ class _Preview:
     async def _write(self, change: Write) -> None:
         shown, content = change.path.shown, change.content
         if not isinstance(content, bytes):
-            self.prints.lines.append(f"{shown}: its content comes beside the request, or is too long to be shown here.")
+            self.prints.lines.append(f"{shown}: {self._unread(content)}")
             await self.prints.add(change.path, "replaces")
             return
         try:
@@ -104,6 +117,16 @@ class _Preview:
             self.prints.holds[shown] = digest_of_parts(repr(found.mark))
             return
         await self._compare(change.path, before, (before or b"") + content if change.append else content)
+
+    def _unread(self, content: object) -> str:
+        """What is known of content that is not shown."""
+        if not isinstance(content, Streamed):
+            return "its content is too long to be shown here; the exact request has it."
+        size = "of unknown size" if content.size is None else f"{content.size} bytes"
+        if content.sha256 is not None:
+            return f"its content comes beside the request and cannot be seen here: {size}, sha256 {content.sha256}"
+        self.is_unseen = True
+        return f"its content comes beside the request and cannot be seen here: {size}, without a digest. It may be anything."
 
     async def _removed_file(self, change: Remove) -> bool:
         """Show a removed file by its content; False for a folder, which is fingerprinted instead."""
@@ -161,6 +184,8 @@ def _parts(change: Change) -> list[str]:
     match change:
         case Write(content=bytes(content)):
             return ["write", sha256(content).hexdigest(), repr((change.append, change.is_executable))]
+        case Write(content=Streamed() as content):
+            return ["write", repr((content.size, content.sha256)), repr((change.append, change.is_executable))]
         case Restore():
             return ["restore", change.kept]
         case Move() | Copy():

@@ -80,7 +80,7 @@ def _show(
 
 def _rows(found: "HistoryView", given: "ListInput") -> "HistoryView":
     """The view with as many rows as were asked for: a part that the row of its whole shows has none of its own."""
-    from computer_linker.cli.history_table import without_parts
+    from computer_linker.audit.parts import without_parts
     from computer_linker.cli.owner import ask
     from computer_linker.owner.history.list import MAX_EVENTS, HistoryView, history_list
 

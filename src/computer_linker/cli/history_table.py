@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from computer_linker.audit.parts import is_part
 from computer_linker.audit.redact import escaped
-from computer_linker.audit.wording import described, is_part, person
+from computer_linker.audit.wording import described, person
 from computer_linker.cli.output import say
 from computer_linker.model.history import HistoryEvent
 
@@ -18,12 +19,6 @@ _GAP = 2
 _COLOURS = {"done": "32", "failed": "31", "refused": "33", "unknown": "35", "running": "36", "changed": "41"}
 _LEAST_WHAT = 16
 _MOST_LINES = 3
-
-
-def without_parts(events: Sequence[HistoryEvent]) -> list[HistoryEvent]:
-    """The events but those that the row of another of them shows."""
-    known = {event["operationId"] for event in events}
-    return [event for event in events if not (is_part(event) and event["parent"] in known)]
 
 
 def print_events(events: Sequence[HistoryEvent]) -> None:

@@ -38,6 +38,7 @@ from computer_linker.fleet.streams import MAX_REQUEST, Streams, received
 from computer_linker.fleet.tasks import bounded, cancel, restarting_task
 from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply, parse_call
+from computer_linker.model.ids import short_key
 from computer_linker.model.principal import Principal
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.policy.grants import grants_that_hold
@@ -61,9 +62,6 @@ def machine_facts() -> Facts:
 
 
 log = logging.getLogger(__name__)
-
-_KEY_DIGITS = 20
-"""Length of the key prefix that identifies a hub; a shorter one could be matched by a key generated for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +329,7 @@ class Member:
         await self._dispatcher.refuse({"op": "fleet.call"}, self._principal(hub), error)
 
     def _principal(self, hub: AllowedHub | None) -> Principal:
-        who = "fleet:unknown" if hub is None else f"fleet:{plain_name(hub.name)}-{_short(hub.fingerprint)}"
+        who = "fleet:unknown" if hub is None else f"fleet:{plain_name(hub.name)}-{short_key(hub.fingerprint)}"
         connection = f"fleet-{self._epoch[:6]}-{self._links}"
         if hub is None:
             return Principal(who, "peer", session=who, connection=connection, grants=frozenset())
@@ -342,11 +340,6 @@ class Member:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _short(fingerprint: str) -> str:
-    """Return a short form of a key, in groups, so that redaction does not take it for a secret."""
-    return ":".join(fingerprint[at : at + 4] for at in range(0, _KEY_DIGITS, 4))
 
 
 def proof_of(secret: str, fingerprint: str) -> str:

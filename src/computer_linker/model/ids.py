@@ -29,6 +29,15 @@ def new_ulid() -> str:
     return _prefix + _PAIRS[value >> 10] + _PAIRS[value & 1023]
 
 
+_KEY_DIGITS = 20
+"""Length of the prefix that identifies a key; a shorter one could be matched by a key generated for it."""
+
+
+def short_key(fingerprint: str) -> str:
+    """A short form of a key's fingerprint for a principal's id, in groups, so that redaction does not take it for a secret."""
+    return ":".join(fingerprint[at : at + 4] for at in range(0, _KEY_DIGITS, 4))
+
+
 SHORT = 7
 """The last characters of an operation id; the first are the time, which neighbours share."""
 

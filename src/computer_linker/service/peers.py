@@ -165,9 +165,11 @@ class PeerManager:
     async def remove(self, name: str) -> "Peer":
         """Unpair a computer: end its links and what it has running here."""
         _check_installed()
+        from computer_linker.transports.peer.offer import principal_id
+
         peer = self._table().remove(name) if self._server is None else await self._server.forget(name)
         # A listener that has closed since may have left calls running.
-        await self._services.use(Revocation).end(f"peer:{peer.machine_id}", "peer")
+        await self._services.use(Revocation).end(principal_id(peer), "peer")
         return peer
 
     def changed(self, name: str) -> tuple["Peer", list[str], str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from computer_linker.model.times import local
-from computer_linker.watch.requests import Request, RequestPanel
+from computer_linker.watch.requests import Request, RequestPanel, seconds_until
 from computer_linker.watch.screens import ReadScreen, RequestScreen
 from computer_linker.watch.tables import printable, process_name
 
@@ -35,9 +35,8 @@ class Acts:
             self._deny(request)
         elif key == "v" or not self._panel.is_whole:
             lines = request.lines(self._panel.form, max(40, self._app.size.width - 2))
-            self._app.push_screen(
-                RequestScreen([*lines, *request.offers()]), lambda answer: self._answered(request, answer)
-            )
+            screen = RequestScreen([*lines, *request.offers()], lambda: seconds_until(request.until))
+            self._app.push_screen(screen, lambda answer: self._answered(request, answer))
         else:
             self._answered(request, key)
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from computer_linker.audit.parts import is_part
 from computer_linker.audit.wording import described
 from computer_linker.config.load import load
 from computer_linker.model.history import HistoryEvent
@@ -100,8 +101,9 @@ class Calls:
                 del self.by_id[oldest]
 
     def newest_first(self, words: list[str]) -> list[Call]:
-        """The calls whose rows contain each of these texts."""
-        return [call for _, call in sorted(self.by_id.items(), reverse=True) if call.matches(words)]
+        """The calls whose rows contain each of these texts, but those that the row of another one shows."""
+        calls = (call for _, call in sorted(self.by_id.items(), reverse=True) if call.matches(words))
+        return [call for call in calls if not (is_part(call.event) and call.event["parent"] in self.by_id)]
 
     def clients(self) -> list["Client"]:
         """The clients that made these calls, the one with the newest call first."""

@@ -1,6 +1,6 @@
 """Screens above the view: a text to read, a question with keys for answers, and a request with all of its text."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from rich.text import Text
@@ -67,9 +67,9 @@ class RequestScreen(ModalScreen[str | None]):
         Binding("pagedown,space", "page(1)"), Binding("pageup", "page(-1)"),
     ]  # fmt: skip
 
-    def __init__(self, lines: Iterable[Text]) -> None:
+    def __init__(self, lines: Iterable[Text], seconds_left: Callable[[], int]) -> None:
         super().__init__()
-        self._lines = list(lines)
+        self._lines, self._seconds_left = list(lines), seconds_left
         self._has_seen_end = False
 
     def compose(self) -> ComposeResult:
@@ -81,12 +81,20 @@ class RequestScreen(ModalScreen[str | None]):
         text = self.query_one("#text", VerticalScroll)
         text.focus()
         self.call_after_refresh(self._look)
+        self.set_interval(1, self._count)
+
+    def _count(self) -> None:
+        """Count down; a request whose time is over cannot be answered any more."""
+        if self._seconds_left():
+            self._look()
+        else:
+            self.dismiss(None)
 
     def _look(self) -> None:
         text = self.query_one("#text", VerticalScroll)
         self._has_seen_end |= text.scroll_offset.y >= text.max_scroll_y
         keys = "a once  m same again  s this shape  " if self._has_seen_end else "Space shows the rest  "
-        self.query_one("#asked", Static).update(Text(f"{keys}d deny  Esc later"))
+        self.query_one("#asked", Static).update(Text(f"{self._seconds_left()} s left   {keys}d deny  Esc later"))
 
     def action_scroll(self, lines: int) -> None:
         self.query_one("#text").scroll_relative(y=lines, animate=False, on_complete=self._look)

@@ -1,5 +1,6 @@
 """The files facet: reading and changing the files beneath a scope's root."""
 
+import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any, Literal, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
+from computer_linker.errors import Conflict
 from computer_linker.model.paths import RootedPath
 
 FileType = Literal["file", "directory", "symlink", "other"]
@@ -16,6 +18,29 @@ Beside = Callable[[Callable[[], None]], Awaitable[None]]
 """Runs a sync in a thread that already waits for the disk."""
 Content = bytes | Callable[[], Iterator[bytes]]
 """What to write: bytes, or a function that yields them in pieces, so that a large text is never in memory twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """Content that arrives beside its request, held to the size and the digest that the request names."""
+
+    pieces: Callable[[], Iterator[bytes]]
+    size: int | None = None
+    sha256: str | None = None
+
+    def __call__(self) -> Iterator[bytes]:
+        """The pieces. Raises Conflict, before the last one counts as written, when they are not what was named."""
+        digest, size = hashlib.sha256(), 0
+        for piece in self.pieces():
+            size += len(piece)
+            if self.size is not None and size > self.size:
+                break
+            digest.update(piece)
+            yield piece
+        if size != (size if self.size is None else self.size) or self.sha256 not in (None, digest.hexdigest()):
+            raise Conflict(
+                "The content that arrived is not the content that the request names, so nothing was written."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +239,8 @@ class Changed:
     entries: int = 1
     is_confirmed: bool = False
     is_undoable: bool = True
+    is_same: bool = False
+    """True for a write that is known to have replaced a file by an equal one."""
     warnings: list[str] = field(default_factory=list)
 
 

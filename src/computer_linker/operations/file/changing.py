@@ -27,6 +27,8 @@ class ContentInput(Model):
             description="How `content` is written; `stream` only between computers, which then send it beside the call."
         ),
     ] = "utf8"
+    size: Annotated[int | None, Field(ge=0, description="Of a stream: its bytes; others are a `conflict`.")] = None
+    sha256: Annotated[Sha256 | None, Field(description="Of a stream: its digest; another is a `conflict`.")] = None
 
 
 class Written(Model):
@@ -46,13 +48,19 @@ def file_path(ctx: Context, target: str) -> RootedPath:
 async def write_content(ctx: Context, change: Change) -> Written:
     """Make one write and return its reply."""
     done = (await ctx.change([change]))[0]
-    ctx.note(size=done.size, sha256=done.sha256, created=done.action == "created")
+    ctx.note(size=done.size, sha256=done.sha256, created=done.action == "created", unchanged=done.is_same or None)
     return Written(path=done.path.shown, size=done.size, sha256=done.sha256 or "", created=done.action == "created")
 
 
 def given_content(ctx: Context, input: ContentInput) -> Content:
     """The bytes to write: those of the request, or those of its byte stream."""
-    return streamed(ctx, input.content) if input.encoding == "stream" else content_of(input)
+    if input.encoding == "stream":
+        return streamed(ctx, input.content, input.size, input.sha256)
+    if input.size is not None or input.sha256 is not None:
+        raise InvalidRequest(
+            "`size` and `sha256` are for a stream; `ifSha256` is for the file as it is.", field="input"
+        )
+    return content_of(input)
 
 
 def content_of(input: ContentInput) -> Content:

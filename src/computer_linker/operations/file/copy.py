@@ -19,6 +19,8 @@ from computer_linker.registry import Capability, Context, Effect, Example, opera
 
 _OtherScope = Annotated[str | None, Field(min_length=3, max_length=200, pattern=r"^[^/]+/[^/]+$")]
 
+_MAX_DIGESTED = 256 << 20
+
 
 class CopyInput(MoveInput):
     """Both paths are in this scope unless one of the two scopes of another computer is named."""
@@ -44,7 +46,7 @@ async def show_copy(ctx: Context, target: str, input: CopyInput, options: MoveOp
         prints.lines.append(f"to {input.destination} of {input.destination_scope}, another computer")
     is_here = input.source_scope is None and input.destination_scope is None
     if not is_here:
-        return Preview(tuple(prints.lines), prints.holds)
+        return Preview(tuple(prints.lines), prints.holds, is_unseen=input.source_scope is not None)
     stands_against = await obstacle(ctx.computer.files, _copy(ctx, target, input, options))
     return Preview(tuple(prints.lines), prints.holds, obstacle=stands_against, paths=tuple(prints.holds))
 
@@ -96,12 +98,14 @@ async def _push(ctx: Context, target: str, input: CopyInput, options: MoveOption
     if about.type == "directory":
         raise InvalidRequest("Between computers one file is copied at a time; this is a folder.", path=source.shown)
     await ctx.durable_intent()
+    # Read twice, so that the approver there sees which content comes; of longer files only the size is named.
+    digest = {"sha256": await ctx.computer.files.sha256(source)} if about.size <= _MAX_DIGESTED else {}
     flow = Flow(stream_progress(ctx, about.size))
     call = Call(
         scope,
         "file.write" if options.overwrite else "file.create",
         input.destination,
-        {"content": "", "encoding": "stream"},
+        {"content": "", "encoding": "stream", "size": about.size, **digest},
         {"createParents": options.create_parents},
         stream=flow,
     )

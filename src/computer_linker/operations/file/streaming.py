@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import anyio.to_thread
 
-from computer_linker.computer.facets.files import Content
+from computer_linker.computer.facets.files import Streamed
 from computer_linker.computer.remote.flow import PIECE, Flow
 from computer_linker.errors import Conflict, InvalidRequest
 from computer_linker.model.paths import RootedPath
@@ -15,14 +15,14 @@ from computer_linker.registry import Context
 _TOLD_EVERY = 8 << 20
 
 
-def streamed(ctx: Context, content: str) -> Content:
+def streamed(ctx: Context, content: str, size: int | None, sha256: str | None) -> Streamed:
     """The content from this call's byte stream. Raises InvalidRequest without one."""
     flow = _flow(ctx)
     if content:
         raise InvalidRequest(
             "With `stream` the content comes beside the call; `content` is empty.", field="input.content"
         )
-    return flow.pieces
+    return Streamed(flow.pieces, size, sha256 and sha256.lower())
 
 
 async def send_file(ctx: Context, path: RootedPath, flow: Flow | None = None) -> int:

@@ -69,7 +69,7 @@ async def git_commit(
     made, has_hooks = await ctx.use(Git).within(folder, lambda run: (commit(run, input.message), may_have_hooks(run)))
     # Reported before the last hook runs: the commit stands whatever that hook does.
     ctx.effect = "confirmed" if made.is_confirmed else "partial"
-    ctx.note(files=len(made.paths), hash=made.hash)
+    ctx.note(files=len(made.paths), path=made.paths[0] if made.paths else None, hash=made.hash)
     if hooks is not None:
         await _run_last_hook(ctx, hooks)
     _warn(ctx, made, left_out_hooks=hooks is None and has_hooks)

@@ -46,7 +46,7 @@ async def change_index(
     if found.nested:
         ctx.warn(f"{found.nested} folders that are repositories of their own were left out.")
     ctx.effect = ("confirmed" if found.is_confirmed else "partial") if found.paths else "suspected_noop"
-    ctx.note(files=len(found.paths))
+    ctx.note(files=len(found.paths), path=found.paths[0] if found.paths else None)
     return found.paths
 
 

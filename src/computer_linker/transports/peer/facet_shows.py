@@ -1,7 +1,9 @@
 """Approval previews of facet calls: points, ids and bytes resolved to what a person recognises."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from computer_linker.approvals.request import Preview
@@ -9,17 +11,21 @@ from computer_linker.audit.command_line import command_preview
 from computer_linker.computer.facets.accessibility import ElementId
 from computer_linker.computer.facets.clipboard import Clip
 from computer_linker.computer.remote.methods import FarLaunch, Method
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, PermissionDenied
 from computer_linker.operations.command.preview import about_command
 from computer_linker.operations.desktop.preview import about, show_window
 from computer_linker.operations.screen.lock import LOCKS
 from computer_linker.policy.digest import digest_of_parts
+from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.ui.shown import SeenElement, seen_app, seen_at, seen_at_focus, seen_start
 from computer_linker.registry.context import Context
 from computer_linker.registry.operation import Shows
 from computer_linker.transports.peer.children import PeerChildren
 
 _MAX_TEXT = 4000
+_PNG = b"\x89PNG\r\n\x1a\n"
+_TEXT_FORMS = frozenset({"utf8_string", "string", "text", "x-special/gnome-copied-files"})
+"""Names of text forms that are no media types of text: targets of X11, and the copied files of file managers."""
 _TO_PROCESS = {
     "feed": "types into", "signal": "sends the signal {name} to", "kill": "ends", "hang_up": "reads {name} no more of",
     "resize": "resizes the terminal of",
@@ -63,7 +69,8 @@ async def _keyboard(ctx: Context, method: Method, given: dict[str, Any]) -> Prev
     if "text" in given:
         _add_text(seen, "types", given["text"])
     else:
-        seen.lines.append(f"presses {'+'.join(given['keys'])}")
+        times = f" {count} times" if (count := given.get("count", 1)) != 1 else ""
+        seen.lines.append(f"presses {'+'.join(given['keys'])}{times}")
     return about(ctx, seen)
 
 
@@ -105,12 +112,25 @@ async def _app(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
 
 
 async def _clip(ctx: Context, method: Method, given: dict[str, Any]) -> Preview:
+    """Every form in full, because the exact request has digests alone, and each program chooses which form it pastes."""
     clip: Clip = given["clip"]
-    seen = SeenElement([f"puts {len(raw)} bytes of {kind} on the clipboard" for kind, raw in clip.forms.items()])
-    if (text := clip.text) is not None:
-        # All of it: of bytes the exact request has the digest alone.
-        seen.lines += ["as text:", *text.split("\n")]
-    return Preview(tuple(seen.lines), seen.holds)
+    lines: list[str] = []
+    for kind, raw in clip.forms.items():
+        lines += [f"puts {len(raw)} bytes of {kind} on the clipboard", *_form_lines(kind, raw)]
+    return Preview(tuple(lines))
+
+
+def _form_lines(kind: str, raw: bytes) -> list[str]:
+    if kind == "image/png" and raw.startswith(_PNG):
+        return [f"a picture, sha256 {sha256(raw).hexdigest()}"]
+    name, _, charset = kind.lower().replace(" ", "").partition(";charset=")
+    if (name.startswith("text/") or name in _TEXT_FORMS) and charset in ("", "utf-8", "us-ascii"):
+        with suppress(UnicodeDecodeError):
+            return ["as text:", *raw.decode("utf-8").split("\n")]
+    raise PermissionDenied(
+        f"The clipboard form {escaped(kind)} cannot be shown as UTF-8 text or as a PNG, so it cannot be allowed.",
+        rule="cannot_be_shown",
+    )
 
 
 async def _process(ctx: Context) -> Preview:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from computer_linker.computer.base import Computer
 from computer_linker.computer.remote.link import Offer, OfferedScope
 from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.model.ids import short_key
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import holds, sees_scope
@@ -92,8 +93,8 @@ def refuse_drift(peer: Peer, offer: Offer) -> None:
 
 
 def principal_id(peer: Peer) -> str:
-    """The id of the principal of this peer's calls."""
-    return f"peer:{peer.machine_id}"
+    """The id of the principal of this peer's calls. A machine chooses its own id; the certificate is what it proved."""
+    return f"peer:{peer.machine_id}-{short_key(peer.fingerprint)}"
 
 
 def principal_of(peer: Peer, connection: str, scopes: Iterable[Scope]) -> Principal:

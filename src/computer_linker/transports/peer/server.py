@@ -210,7 +210,7 @@ class PeerServer:
     async def _note(self, link: ServerConnection, peer: Peer | None, error: LinkError) -> None:
         """Audit a refused peer."""
         where = str((link.remote_address or ("?",))[0])
-        await self._record("unpaired" if peer is None else f"peer:{peer.machine_id}", where, error)
+        await self._record("unpaired" if peer is None else principal_id(peer), where, error)
 
     async def _record(self, who: str, where: str, error: LinkError) -> None:
         now = time.monotonic()

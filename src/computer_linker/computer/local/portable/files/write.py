@@ -107,9 +107,19 @@ class StagedWrite(Staged):
             )
         if self.spare is not None:
             link_descriptor(self.old, self.place.folder, self.spare)
+        if self._is_same():
+            self.result.is_same = True
+            self.result.warnings.append(f"{self.change.path.shown} had this content already: only its time changed.")
         self._put()
         self.is_in_place = True
         self._read_back()
+
+    def _is_same(self) -> bool:
+        """Whether it replaces a file by an equal one. Long files are not compared."""
+        if self.old < 0 or self.before is None or self.before.size != self.result.size or self.result.size > _CHUNK:
+            return False
+        is_mode = os.fstat(self.new).st_mode & 0o777 == self.before.mode & 0o777
+        return is_mode and os.pread(self.old, _CHUNK, 0) == os.pread(self.new, _CHUNK, 0)
 
     def undo(self) -> None:
         place = self.place
