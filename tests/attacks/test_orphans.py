@@ -1,8 +1,6 @@
 """Nothing outlives its command, whatever it did to be taken for another's (B15)."""
 
 import secrets
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ from attacks.orphan_tricks import TRICKS, is_killed, left, program
 from computer_linker.computer.facets.processes import Launch
 from computer_linker.computer.local.linux.control_groups import ControlGroups
 from computer_linker.providers.sandbox.sandbox import Sandbox
-from support.launching import processes, processes_of
+from support.launching import processes, processes_of, without_groups
 from support.road import Road, folder_scope
 from support.waiting import until
 
@@ -124,17 +122,6 @@ async def end_one() -> None:
             with anyio.fail_after(60):
                 await child.wait()
             assert all(seen), seen
-
-
-def without_groups(program_text: str, *arguments: str) -> None:
-    """Run a program in a process that has no control groups."""
-    here = Path(__file__).parent
-    apart = ["unshare", "--mount", "sh", "-c", 'umount -l /sys/fs/cgroup && exec "$@"', "sh"]
-    if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("the control groups cannot be taken out of sight here")
-    line = [*apart, sys.executable, "-c", program_text, str(here.parent), str(here), *arguments]
-    told = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False)
-    assert told.stdout == "gone\n", told.stderr[-3000:]
 
 
 @pytest.mark.parametrize("trick", TRICKS)

@@ -34,6 +34,8 @@ _RESTORED = tuple(number for number in range(1, 32) if number not in (9, 19))
 """All that can be reset, since `nohup` and `&` in a script leave some ignored."""
 UNCOUNTED_PROCESSES = 2048
 """The process limit of a command above the current number, without control groups."""
+_LOWER_PRIORITY = 5
+"""Of a confined program without a control group, whose weight would divide processor time."""
 _SIG_SETMASK = 2
 FIRST_HIGH = 300
 """Descriptors are put here first, beyond all that the program expects."""
@@ -98,6 +100,8 @@ def become(
             step = "keyring"
             _leave_keyring()
             step = "setup"
+            if not groups:
+                os.nice(_LOWER_PRIORITY)
         if order["pty"] and not order["wrapped"]:
             fcntl.ioctl(0, _TIOCSCTTY, 0)
         if order["kernel"] is not None:
