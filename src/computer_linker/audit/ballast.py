@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import sys
 from pathlib import Path
 
 from computer_linker.audit.layout import PRIVATE
@@ -35,8 +34,8 @@ class Ballast:
         return size > 0
 
     def restore(self) -> None:
-        """Make it whole where there is room. Raises OSError. Only Linux reserves space without writing it."""
-        if sys.platform != "linux":
+        """Make it whole where there is room. Raises OSError. macOS and Windows cannot reserve space so."""
+        if not hasattr(os, "posix_fallocate"):
             return
         has_room = shutil.disk_usage(self._path.parent).free >= _ROOM
         if not has_room or (self._path.exists() and self._path.stat().st_size >= _BYTES):
