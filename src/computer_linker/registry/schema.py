@@ -106,7 +106,7 @@ _INCIDENTAL = frozenset(
 _SELDOM_GIVEN = frozenset({"executionId"})
 """Options that few callers give; the same holds for them."""
 _KNOWN_SHAPES = frozenset({"region"})
-"""Values whose parts every caller knows: x, y, width and height."""
+"""Values whose parts need no description: x, y, width and height."""
 _MOST_RESULTS = 8
 
 
