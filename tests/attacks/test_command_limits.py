@@ -10,7 +10,7 @@ import pytest
 from computer_linker.computer.local.linux.control_groups import ControlGroups
 from computer_linker.model.principal import Principal
 from computer_linker.service.info import computer_info
-from support.launching import processes_of
+from support.launching import processes_of, without_groups
 from support.road import LOCAL, Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -183,3 +183,61 @@ async def test_limits_are_in_the_scopes_policy(tmp_path: Path) -> None:
         told = await computer_info(road.app, LOCAL, ["scopes"], None)
     text = str(told)
     assert "'maxProcesses': 64" in text and "'maxMemoryMb': 96" in text and "'maxFileMb': 16384" in text
+
+
+@needs_groups
+async def test_a_command_is_in_a_group_that_divides_processor_time(tmp_path: Path) -> None:
+    """However many sessions they make: processor time is divided by group (F4)."""
+    async with Road.open(tmp_path, scopes(tmp_path)) as road:
+        ran = await road.data("command.run", ".", scope="off", input={"command": ["cat", "/proc/self/cgroup"]})
+    rows = [line.split(":", 2) for line in ran["stdout"].splitlines()]
+    names = {name: path for _, listed, path in rows for name in listed.split(",")}
+    if "computer-linker-" not in names.get("cpu", ""):
+        pytest.skip("processor time is not divided by control groups here, or by cgroup v2")
+    above, client, command = names["cpu"].rsplit("/", 2)
+    assert above.rpartition("/")[2].startswith("computer-linker-") and client.startswith("client-") and command
+
+
+@needs_groups
+def test_the_group_of_commands_has_a_quarter_of_the_usual_weight() -> None:
+    groups = ControlGroups.found()
+    assert groups is not None
+    try:
+        files = [Path(top, name) for top in groups.tops for name in ("cpu.weight", "cpu.shares")]
+        found = [int(file.read_text()) for file in files if file.exists()]
+        if not found:
+            pytest.skip("there is no controller for processor time here")
+        assert found in ([25], [256])
+        assert groups.make("client-1")
+        inner = [
+            int(Path(place, name).read_text())
+            for place in groups.places("client-1")
+            for name in ("cpu.weight", "cpu.shares")
+            if Path(place, name).exists()
+        ]
+        assert inner in ([100], [1024])
+    finally:
+        groups.remove_all()
+
+
+NICE = """
+import sys, tempfile
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+import anyio
+from test_command_limits import run_nice
+with tempfile.TemporaryDirectory() as folder:
+    anyio.run(run_nice, Path(folder))
+print("gone")
+"""
+
+
+async def run_nice(folder: Path) -> None:
+    async with Road.open(folder, scopes(folder)) as road:
+        for scope, wanted in (("off", 0), ("auto", 5)):
+            ran = await road.data("command.run", ".", scope=scope, input={"command": ["nice"]})
+            assert int(ran["stdout"]) == os.nice(0) + wanted, (scope, ran)
+
+
+def test_without_control_groups_a_confined_command_has_a_lower_priority() -> None:
+    without_groups(NICE)

@@ -1,18 +1,17 @@
 """Nothing outlives its command, whatever it did to be taken for another's (B15)."""
 
 import secrets
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from attacks.orphan_tricks import TRICKS, left, program
+from attacks.orphan_tricks import TRICKS, is_killed, left, program
+from computer_linker.computer.facets.processes import Launch
 from computer_linker.computer.local.linux.control_groups import ControlGroups
 from computer_linker.providers.sandbox.sandbox import Sandbox
-from support.launching import processes_of
+from support.launching import processes, processes_of, without_groups
 from support.road import Road, folder_scope
 from support.waiting import until
 
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.anyio
 BOUNDARIES = ["bubblewrap", "landlock", "none"]
 
 
-async def leave_one(tmp_path: Path, kind: Any, trick: str, *, reads_marks: bool = True) -> None:
+async def leave_one(tmp_path: Path, kind: Any, trick: str, *, forges: bool = True) -> None:
     """Run the trick beside another command, and see that nothing of it is left while the other goes on."""
     root = tmp_path / "root"
     scopes = [folder_scope(root, allowedCommands=["*"], sandbox="off" if kind == "none" else "required")]
@@ -34,7 +33,7 @@ async def leave_one(tmp_path: Path, kind: Any, trick: str, *, reads_marks: bool 
         sleeper = ["/usr/bin/python3", "-S", "-c", "import time; time.sleep(120)", other]
         started = await road.data("command.start", ".", input={"command": sleeper})
         token = secrets.token_hex(8)
-        argv = program(trick, token, reads_marks=reads_marks)
+        argv = program(trick, token, forges=forges)
         ran = await road.data("command.run", ".", input={"command": argv}, options={"timeoutSeconds": 50})
         assert ran["exitCode"] == 0, ran
         await until(lambda: not left(token))
@@ -96,19 +95,42 @@ from test_orphans import leave_one
 from computer_linker.computer.local.linux.control_groups import ControlGroups
 assert ControlGroups.found() is None
 with tempfile.TemporaryDirectory() as folder:
-    anyio.run(lambda: leave_one(Path(folder), sys.argv[3], sys.argv[4], reads_marks=sys.argv[3] != "none"))
+    anyio.run(lambda: leave_one(Path(folder), sys.argv[3], sys.argv[4], forges=sys.argv[3] != "none"))
 print("gone")
 """
+
+
+AT_ONCE = """
+import sys
+sys.path[:0] = sys.argv[1:3]
+import anyio
+from test_orphans import end_one
+anyio.run(end_one)
+print("gone")
+"""
+
+
+async def end_one() -> None:
+    """Leave a process in a session of its own, and look at it in the moment when the command's end is reported."""
+    token = secrets.token_hex(8)
+    async with processes() as facet:
+        for _ in range(5):
+            child = await facet.spawn(Launch(tuple(program("double fork", token)), {"PATH": "/usr/bin:/bin"}))
+            seen: list[bool] = []
+            child.when_ended(lambda _: seen.extend(is_killed(pid) for pid in left(token)))  # noqa: B023  # called in this turn
+            child.go()
+            with anyio.fail_after(60):
+                await child.wait()
+            assert all(seen), seen
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 @pytest.mark.parametrize("kind", BOUNDARIES)
 def test_the_same_without_control_groups(kind: str, trick: str) -> None:
-    """Marks that are read from another command's environment excepted, which no boundary at all keeps it from."""
-    here = Path(__file__).parent
-    apart = ["unshare", "--mount", "sh", "-c", 'umount -l /sys/fs/cgroup && exec "$@"', "sh"]
-    if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("the control groups cannot be taken out of sight here")
-    line = [*apart, sys.executable, "-c", WITHOUT, str(here.parent), str(here), kind, trick]
-    told = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False)
-    assert told.stdout == "gone\n", told.stderr[-3000:]
+    """The numbers of other commands excepted without a boundary: the superuser can set any (F15)."""
+    without_groups(WITHOUT, kind, trick)
+
+
+def test_without_control_groups_what_is_left_is_killed_before_the_end_is_reported() -> None:
+    """The service removes the command's folders when it learns of the end (F10)."""
+    without_groups(AT_ONCE)

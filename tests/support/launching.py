@@ -2,10 +2,14 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.processes import Child, Launch, Mount, Staging
@@ -76,3 +80,14 @@ async def output_of(child: Child) -> str:
 def closed(root: Path, name: str, how: Any = "hidden") -> Mount:
     found = (root / name).lstat()
     return Mount(how, f"{root}/{name}", device=found.st_dev, inode=found.st_ino)
+
+
+def without_groups(program: str, *arguments: str) -> None:
+    """Run a program, which prints "gone" at its end, in a process that has no control groups."""
+    tests = Path(__file__).parent.parent
+    apart = ["unshare", "--mount", "sh", "-c", 'umount -l /sys/fs/cgroup && exec "$@"', "sh"]
+    if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("the control groups cannot be taken out of sight here")
+    line = [*apart, sys.executable, "-c", program, str(tests), str(tests / "attacks"), *arguments]
+    ran = subprocess.run(line, capture_output=True, text=True, timeout=100, check=False)
+    assert ran.stdout == "gone\n", ran.stderr[-3000:]

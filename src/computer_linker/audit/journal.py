@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from computer_linker.audit import lock
+from computer_linker.audit.ballast import FULL, Ballast
 from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwritable
 from computer_linker.audit.layout import (
     GENESIS,
@@ -46,6 +47,7 @@ class AuditJournal:
         self._boot = boot_id()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.key = load_key(folder / "key")
+        self.ballast = Ballast(folder)
         flags = os.O_RDWR | os.O_CREAT | PRIVATE
         self._lock = os.open(folder / "lock", flags, 0o600)
         self._head_file = os.open(folder / "head", flags, 0o600)
@@ -64,23 +66,23 @@ class AuditJournal:
             if self._lock >= 0:
                 lock.release(self._lock)
 
-    def append(self, bodies: list[str], *, keep_lock: bool = False) -> int:
+    def append(self, bodies: list[str], *, keep_lock: bool = False, is_urgent: bool = False) -> int:
         """Append records in one write; return the last one's number. Raises AuditUnavailable, having added none.
 
-        With `keep_lock` the lock stays held for the next append; the caller soon calls `release`.
+        With `keep_lock` the lock stays held for the next append; the caller soon calls `release`. Urgent ones use the ballast
+        on a full disk.
         """
         if not self._is_locked:
             lock.acquire(self._lock)
             self._is_locked = True
         try:
-            # Every append and every rotation by another process changes the size of the segment we hold.
-            if not self._is_current:
-                if os.fstat(self._file).st_size != self.head.offset:
-                    self._recover()
-                self._is_current = True
-            if self.head.offset >= self.segment_bytes:
-                self._rotate()
-            return self._write(bodies if self.head.offset else [self._heading(), *bodies], with_head=not keep_lock)
+            while True:
+                try:
+                    return self._append(bodies, with_head=not keep_lock)
+                except OSError as error:
+                    if not is_urgent or error.errno not in FULL or not self.ballast.give_up():
+                        raise
+                    self._is_current = False
         except OSError as error:
             keep_lock = False
             raise unwritable(error) from error
@@ -90,6 +92,16 @@ class AuditJournal:
         finally:
             if not keep_lock:
                 self.release()
+
+    def _append(self, bodies: list[str], *, with_head: bool) -> int:
+        # Every append and every rotation by another process changes the size of the segment we hold.
+        if not self._is_current:
+            if os.fstat(self._file).st_size != self.head.offset:
+                self._recover()
+            self._is_current = True
+        if self.head.offset >= self.segment_bytes:
+            self._rotate()
+        return self._write(bodies if self.head.offset else [self._heading(), *bodies], with_head=with_head)
 
     def release(self) -> None:
         """Write the head and release the lock for other processes."""

@@ -15,7 +15,8 @@ from computer_linker.audit.secret import Key
 from computer_linker.model.event import Event
 
 _CONSENTS = ("approvals.", "confirm.")
-_OWNER = "cli:"
+OWNER = "cli:"
+"""How the ids of the owner's principals begin."""
 
 
 class Share(NamedTuple):
@@ -52,7 +53,7 @@ def _is_act(fields: dict[str, Any]) -> bool:
         fields.get("effect") is not None
         or fields.get("decision") != "allow"
         or fields.get("errorCode") in REFUSED
-        or fields["principal"].startswith(_OWNER)
+        or fields["principal"].startswith(OWNER)
         or fields["op"].startswith(_CONSENTS)
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from computer_linker.audit import record
+from computer_linker.audit.ballast import may_use
 from computer_linker.audit.durable import GroupSync
 from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwritable
 from computer_linker.audit.journal import AuditJournal
@@ -41,6 +42,7 @@ class AuditStore:
         """The stored secrets, none of which is kept in the history."""
         try:
             self.journal = AuditJournal(folder, machine)
+            self._restore_ballast()
         except OSError as error:
             raise AuditDamaged(
                 f"The history in {folder} cannot be opened: {error.strerror or error}.",
@@ -90,7 +92,7 @@ class AuditStore:
 
     def intent(self, event: Event) -> None:
         """Record what is about to happen."""
-        self._append(record.opening(event, "intent", self.key))
+        self._append(record.opening(event, "intent", self.key), is_urgent=may_use(event))
         self._running.add(event.operation_id)
 
     def durable(self, first: Callable[[], None] | None = None) -> "asyncio.Future[None]":
@@ -106,7 +108,7 @@ class AuditStore:
         self._running.discard(event.operation_id)
         body = record.outcome(event, self.key)
         try:
-            self._append(body)
+            self._append(body, is_urgent=may_use(event))
         except AuditUnavailable:
             self._owed.append(body)
             raise
@@ -115,7 +117,7 @@ class AuditStore:
         """Record an operation without side effects, or a refusal, whole."""
         if self._flood.takes(event):
             return
-        self._append(record.opening(event, "record", self.key))
+        self._append(record.opening(event, "record", self.key), is_urgent=may_use(event))
 
     async def aclose(self) -> None:
         """Write pending records and close the files."""
@@ -141,13 +143,14 @@ class AuditStore:
         except OSError as error:
             raise unwritable(error) from error
 
-    def _append(self, body: str) -> None:
+    def _append(self, body: str, *, is_urgent: bool) -> None:
         if mask := self._mask():
             body = mask.masked_text(body)
         if self._flood:
             self._owed.extend(_left_out(self._flood.due()))
         # The lock is held for the rest of this loop iteration: records that arrive together share one lock.
-        self.journal.append([*self._owed, body] if self._owed else [body], keep_lock=True)
+        bodies = [*self._owed, body] if self._owed else [body]
+        self.journal.append(bodies, keep_lock=True, is_urgent=is_urgent)
         self._owed.clear()
         self.feed.add(body)
         if not self._will_release:
@@ -172,11 +175,18 @@ class AuditStore:
             self._catching_up = threading.Thread(target=self._tidy, name="audit-index", daemon=True)
             self._catching_up.start()
 
+    def _restore_ballast(self) -> None:
+        try:
+            self.journal.ballast.restore()
+        except OSError as error:
+            log.warning("no space could be reserved for the history: %s", error)
+
     def _tidy(self) -> None:
         from sqlite3 import Error
 
         from computer_linker.audit.prune import is_over, keep_bounded
 
+        self._restore_ballast()
         try:
             self.index.catch_up()
             if time.monotonic() >= self._prune_at or is_over(self.folder):

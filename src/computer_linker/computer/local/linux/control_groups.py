@@ -1,5 +1,8 @@
 """Control groups: limits on processes and memory of a command, a client and all commands together.
 
+Where the machine has the controller, processor time is divided too: equally between clients, and all commands together weigh
+less than the service, however many processes and sessions they have.
+
 The service's own group is used where it is delegated to us (cgroup v2, `Delegate=yes` in the unit), otherwise the
 superuser's cgroup v1 hierarchies. Groups are created below the service's own group, so that its limits apply too.
 Where neither is available, commands are limited by resource limits alone (see launched.py).
@@ -14,15 +17,17 @@ TOP = "/sys/fs/cgroup"
 _PREFIX = "computer-linker-"
 _MEMORY_FILES = ("memory.max", "memory.swap.max")
 _MEMORY_FILES_V1 = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+_WEIGHTS = (("cpu.weight", "25"), ("cpu.shares", "256"))
+"""Of all commands together, v2 and v1: a quarter of the default, which a single process of the service may have."""
 _REMOVE_TRIES = 100
 
 
 class ControlGroups:
-    """The group of one launcher: a folder in one hierarchy (v2), or in two (v1: processes, memory)."""
+    """The group of one launcher: a folder in one hierarchy (v2), or in several (v1: processes, processor time, memory)."""
 
     def __init__(self, tops: tuple[str, ...], *, is_unified: bool) -> None:
         self.tops = tops
-        """The folder with the pids controller comes first."""
+        """The folder with the pids controller comes first, the one with the memory controller last."""
         self.is_unified = is_unified
         self.memory = memory_here(tops, is_unified=is_unified)
         """The memory of this machine, or of the service's container."""
@@ -44,6 +49,10 @@ class ControlGroups:
         if not above or not groups.make("", memory=groups.memory * 3 // 4):
             groups.remove("")
             return None
+        for file, weight in _WEIGHTS:
+            for place in groups.tops:
+                # It exists in one of them, or nowhere.
+                write(f"{place}/{file}", weight)
         return groups
 
     def make(self, name: str, *, processes: int = 0, memory: int = 0) -> bool:
@@ -57,7 +66,7 @@ class ControlGroups:
                 return False
         # A group that contains processes cannot delegate controllers; only the last level contains them.
         passes_on = self.is_unified and "/" not in name
-        if passes_on and not write(f"{self._places(name)[0]}/cgroup.subtree_control", "+pids +memory"):
+        if passes_on and not _pass_on(self._places(name)[0]):
             return False
         return self.limit(name, processes=processes, memory=memory)
 
@@ -140,7 +149,7 @@ def _delegated() -> tuple[str, ...]:
         return ()
     if not read(f"{own}/cgroup.type"):
         # The machine's root group may contain processes and still delegate controllers.
-        return (own,) if write(f"{own}/cgroup.subtree_control", "+pids +memory") else ()
+        return (own,) if _pass_on(own) else ()
     service = os.getppid()
     ours = {service, *children(service)}
     members = [int(pid) for pid in read(f"{own}/cgroup.procs").split()]
@@ -156,15 +165,23 @@ def _delegated() -> tuple[str, ...]:
     except OSError:
         return ()
     moved = all(write(f"{own}/service/cgroup.procs", str(pid)) for pid in members)
-    return (own,) if moved and write(f"{own}/cgroup.subtree_control", "+pids +memory") else ()
+    return (own,) if moved and _pass_on(own) else ()
+
+
+def _pass_on(group: str) -> bool:
+    """Let a v2 group's controllers apply to the groups in it; False without those for processes and memory."""
+    passed = write(f"{group}/cgroup.subtree_control", "+pids +memory")
+    # Not delegated everywhere.
+    write(f"{group}/cgroup.subtree_control", "+cpu")
+    return passed
 
 
 def _legacy() -> tuple[str, ...]:
-    """Our own v1 groups: pids, and memory where the controller exists."""
-    pids, memory = (f"{TOP}/{name}{_own(name.encode())}".rstrip("/") for name in ("pids", "memory"))
-    if not read(f"{pids}/cgroup.procs"):
+    """Our own v1 groups: pids and memory, and cpu where the controller exists."""
+    pids, cpu, memory = (f"{TOP}/{name}{_own(name.encode())}".rstrip("/") for name in ("pids", "cpu", "memory"))
+    if not read(f"{pids}/cgroup.procs") or not read(f"{memory}/memory.limit_in_bytes"):
         return ()
-    return (pids, memory) if read(f"{memory}/memory.limit_in_bytes") else ()
+    return (pids, cpu, memory) if os.access(f"{cpu}/cgroup.procs", os.W_OK) else (pids, memory)
 
 
 def _own(controller: bytes) -> str:

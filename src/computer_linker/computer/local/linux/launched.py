@@ -14,6 +14,7 @@ from computer_linker.computer.local.linux.id_maps import IdMaps
 from computer_linker.computer.local.linux.inner_network import open_listeners
 from computer_linker.computer.local.linux.launcher_protocol import LONG, MAX_DESCRIPTORS, STAGE, most_open
 from computer_linker.computer.local.linux.mount_calls import Unstaged, detach
+from computer_linker.computer.local.linux.run_numbers import carry
 from computer_linker.computer.local.linux.staging import OLD_ROOT, StagedRoot, rehearse, stage
 from computer_linker.system.proc_files import SIGKILL, read, write
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 15, 38, 36
 PR_CAPBSET_DROP = 24
-RUN_VARIABLE = "COMPUTER_LINKER_RUN"
-"""Carries a random mark in the program's environment, which identifies its orphans without control groups."""
 HELD_BACK = (1, 2, 3, 15)
 """SIGHUP, SIGINT, SIGQUIT and SIGTERM, without effect on the launcher. By number, to avoid an import.
 
@@ -35,6 +34,8 @@ _RESTORED = tuple(number for number in range(1, 32) if number not in (9, 19))
 """All that can be reset, since `nohup` and `&` in a script leave some ignored."""
 UNCOUNTED_PROCESSES = 2048
 """The process limit of a command above the current number, without control groups."""
+_LOWER_PRIORITY = 5
+"""Of a confined program without a control group, whose weight would divide processor time."""
 _SIG_SETMASK = 2
 FIRST_HIGH = 300
 """Descriptors are put here first, beyond all that the program expects."""
@@ -64,7 +65,6 @@ _helper_stack_end = ctypes.c_void_p((ctypes.addressof(_helper_stack) + 16_384) &
 
 def become(
     number: int,
-    mark: str,
     link: _socket.socket,
     launcher: int,
     control: _socket.socket,
@@ -78,6 +78,8 @@ def become(
     step = "setup"
     try:
         _detach(launcher)
+        if not groups:
+            carry(number)
         _rehearse()
         root: StagedRoot | None = None
         listeners: list[_socket.socket] = []
@@ -98,11 +100,13 @@ def become(
             step = "keyring"
             _leave_keyring()
             step = "setup"
+            if not groups:
+                os.nice(_LOWER_PRIORITY)
         if order["pty"] and not order["wrapped"]:
             fcntl.ioctl(0, _TIOCSCTTY, 0)
         if order["kernel"] is not None:
             _confine(order["kernel"])
-        environment = _environment(order["env"], mark)
+        environment = _environment(order["env"])
         if order["gate"] == "self" and os.read(gate, 1) != b"g":
             os._exit(127)
         _limit_descriptors()
@@ -211,7 +215,7 @@ def _rehearse() -> None:
     # CLONE_THREAD without CLONE_VM is invalid: the kernel refuses it, after the call has touched its memory.
     libc.clone(_sleep, _helper_stack_end, _CLONE_THREAD, _HELPER_US)
     try:
-        os.execve("", order["argv"], _environment(order["env"], "0"))  # noqa: S606  # no file has an empty name
+        os.execve("", order["argv"], _environment(order["env"]))  # noqa: S606  # no file has an empty name
     except OSError:
         return
 
@@ -241,10 +245,8 @@ def _keep_memory() -> None:
     libc.clone(_sleep, _helper_stack_end, _CLONE_VM | _CLONE_PARENT | _SIGCHLD, _HELPER_US)
 
 
-def _environment(given: dict[str, str], mark: str) -> dict[bytes, bytes]:
-    environment = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
-    environment[RUN_VARIABLE.encode()] = mark.encode()
-    return environment
+def _environment(given: dict[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
 
 
 def _received(link: _socket.socket) -> "tuple[dict[str, Any], list[int]]":

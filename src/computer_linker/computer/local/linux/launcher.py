@@ -30,19 +30,18 @@ from computer_linker.computer.local.linux.launched import (
     FIRST_HIGH,
     HELD_BACK,
     PR_SET_CHILD_SUBREAPER,
-    RUN_VARIABLE,
     become,
     libc,
     raise_descriptors,
 )
-from computer_linker.computer.local.linux.slots import Slot, Slots, new_mark
+from computer_linker.computer.local.linux.run_numbers import carries
+from computer_linker.computer.local.linux.slots import Slot, Slots
 from computer_linker.system.proc_files import (
     SIGKILL,
     children,
     descendants,
     is_sandbox_program,
     kill_tree,
-    read,
     send,
     send_to_group,
     session_of,
@@ -80,7 +79,6 @@ class Launcher:
         self.last_id = 0
         self.ids: dict[int, int] = {}
         self.pids: dict[int, int] = {}
-        self.marks: dict[str, int] = {}
         self.slot_of: dict[int, Slot] = {}
         self.emptied: list[Slot] = []
         """Slots whose command has ended, but which still contain processes."""
@@ -139,13 +137,13 @@ class Launcher:
         `ids` is the first of the host's ids that stand for other users in a sandbox; 0 where there are none.
         """
         self.last_id += 1
-        number, mark = self.last_id, new_mark()
+        number = self.last_id
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         ours.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 1 << 20)
         try:
             if ids and self.mapper is None:
                 self.mapper = IdMapper(ids)
-            pid, slot = self.forked(number, mark, client, theirs, ours)
+            pid, slot = self.forked(number, client, theirs, ours)
         except OSError as error:
             ours.close()
             self.report({"event": "failed", "id": 0, "client": client, "errno": error.errno, "step": "fork"})
@@ -156,7 +154,6 @@ class Launcher:
             self.slot_of[number] = slot
         self.ids[pid] = number
         self.pids[number] = pid
-        self.marks[mark] = number
         self.gates[number] = ours
         try:
             self.report({"event": "ready", "id": number, "pid": pid, "client": client}, ours)
@@ -165,9 +162,7 @@ class Launcher:
             self.report({"event": "failed", "id": 0, "client": client, "errno": error.errno, "step": "fork"})
             self.kill(number)
 
-    def forked(
-        self, number: int, mark: str, client: str, theirs: _socket.socket, ours: _socket.socket
-    ) -> tuple[int, Slot | None]:
+    def forked(self, number: int, client: str, theirs: _socket.socket, ours: _socket.socket) -> tuple[int, Slot | None]:
         """Fork a child in a slot of the client, or directly where there are no control groups."""
         maps = None if self.mapper is None else self.mapper.maps
         for _ in range(3):
@@ -175,7 +170,7 @@ class Launcher:
             if slot is None:
                 break
             try:
-                return slot.fork(number, mark, theirs, maps), slot
+                return slot.fork(number, theirs, maps), slot
             except OSError as error:
                 if error.errno != errno.ESRCH:
                     raise
@@ -187,7 +182,7 @@ class Launcher:
         pid = os.fork()
         if pid == 0:
             ours.close()
-            become(number, mark, theirs, launcher, self.control, [], maps)
+            become(number, theirs, launcher, self.control, [], maps)
         return pid, None
 
     def signal(self, child: int, number: int, *, past_sandbox: bool) -> None:
@@ -225,8 +220,12 @@ class Launcher:
                 kill_tree(stray)
 
     def reap(self) -> None:
-        """Reap every ended child, and end what its command left running."""
+        """Reap every ended child, and end what its command left running.
+
+        Without a control group that is done before the exit is reported: the service then removes the command's folders.
+        """
         reaped = 0
+        ungrouped: list[dict[str, object]] = []
         while (ended := _next_ended()) is not None:
             pid = ended.si_pid
             child = self.ids.pop(pid, None)
@@ -235,20 +234,25 @@ class Launcher:
                 send_to_group(pid, SIGKILL)
                 status = ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
                 slot = self.slot_of.pop(child, None)
-                reached = slot.reached() if slot is not None else []
-                self.report({"event": "exit", "id": child, "status": status, "reached": reached})
-                if slot is not None:
+                exited: dict[str, object] = {"event": "exit", "id": child, "status": status, "reached": []}
+                if slot is None:
+                    ungrouped.append(exited)
+                else:
+                    self.report(exited | {"reached": slot.reached()})
                     self.emptied.append(slot)
             os.waitpid(pid, 0)
             reaped += 1
             if child is not None:
                 self.pids.pop(child, None)
                 self.gates.pop(child).close()
-                self.forget_mark(child)
             self.slots.anchor_ended(pid)
             if self.mapper is not None and self.is_mapper(pid):
                 self.mapper.close()
                 self.mapper = None
+        if ungrouped:
+            self.end_strays()
+            for exited in ungrouped:
+                self.report(exited)
         self.emptied = [slot for slot in self.emptied if not self.slots.emptied(slot)]
         if reaped and self.strays_at is None:
             # Delayed: where hundreds end together, one scan serves them all.
@@ -273,22 +277,14 @@ class Launcher:
         return self.mapper is not None and pid == self.mapper.pid
 
     def owner(self, pid: int) -> int | None:
-        """The running command an orphan belongs to: by its control group, else by its session or its random mark."""
+        """The running command an orphan belongs to: by its control group, else by its session or the number it carries."""
         if self.slots.groups is not None:
             name = self.slots.of(pid)
             return next((child for child, slot in self.slot_of.items() if slot.name == name), None)
         session = session_of(pid)
         if session in self.ids:
             return self.ids[session]
-        mark = f"{RUN_VARIABLE}=".encode()
-        for entry in read(f"/proc/{pid}/environ").split(b"\0"):
-            if entry.startswith(mark):
-                return self.marks.get(entry[len(mark) :].decode("ascii", "replace"))
-        return None
-
-    def forget_mark(self, child: int) -> None:
-        for mark in [mark for mark, number in self.marks.items() if number == child]:
-            del self.marks[mark]
+        return next((child for child in self.pids if carries(pid, child)), None)
 
     def end_all(self) -> None:
         """End everything after the service has disconnected, repeatedly for what forked meanwhile."""

@@ -19,7 +19,6 @@ from computer_linker.system.proc_files import SIGKILL, read, send, write
 
 _CLONE3, _CLONE_PARENT = 435, 0x8000
 _MAX_FREE = 16
-_MARK_BYTES = 16
 _ANCHOR_NAME = b"linker-anchor"
 """As `ps` shows it."""
 
@@ -54,12 +53,12 @@ class Slot:
         self._before = self._counted()
         self._reached: list[tuple[str, int]] | None = None
 
-    def fork(self, number: int, mark: str, gate: _socket.socket, maps: IdMaps | None) -> int:
+    def fork(self, number: int, gate: _socket.socket, maps: IdMaps | None) -> int:
         """Have the anchor fork a child that receives its order at this gate; returns its pid."""
         fds = [gate.fileno()] if maps is None else [gate.fileno(), maps.outer, maps.link.fileno()]
         rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
         try:
-            self.link.sendmsg([f"{number} {mark}".encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+            self.link.sendmsg([str(number).encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
             answer = int(self.link.recv(64) or b"-3")
         except OSError as error:
             raise OSError(errno.ESRCH, "the slot's anchor is gone") from error
@@ -261,7 +260,6 @@ def _anchor(link: _socket.socket, launcher: int, control: _socket.socket, places
             data, ancillary, _, _ = link.recvmsg(128, _socket.CMSG_SPACE(12), _socket.MSG_CMSG_CLOEXEC)
             if not data:
                 return
-            number, mark = data.split()
             rights = ancillary[0][2]
             fds = [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
             pid = libc.syscall(_CLONE3, ctypes.byref(how), ctypes.sizeof(how))
@@ -270,7 +268,7 @@ def _anchor(link: _socket.socket, launcher: int, control: _socket.socket, places
                 gate, maps = _socket.socket(fileno=fds[0]), None
                 if len(fds) > 1:
                     maps = IdMaps(fds[1], _socket.socket(fileno=fds[2]))
-                become(int(number), mark.decode(), gate, launcher, control, places, maps)
+                become(int(data), gate, launcher, control, places, maps)
             for fd in fds:
                 os.close(fd)
             link.send(str(pid if pid > 0 else -ctypes.get_errno()).encode())
@@ -283,8 +281,3 @@ def _close(fd: int) -> None:
         os.close(fd)
     except OSError:
         return
-
-
-def new_mark() -> str:
-    """An unguessable mark for one command."""
-    return os.urandom(_MARK_BYTES).hex()
