@@ -13,7 +13,7 @@ from computer_linker.dispatch.device_queues import DeviceQueues
 from computer_linker.dispatch.pause import Pause
 from computer_linker.errors import ConfigInvalid, Problem
 from computer_linker.model.scope import Scope
-from computer_linker.model.times import shown_s
+from computer_linker.model.times import local, shown_s
 from computer_linker.service.doctor import diagnosis, status_of
 from computer_linker.service.programs import find_program, tool_readiness
 
@@ -51,7 +51,7 @@ def test_no_scope_is_not_ready_and_says_what_to_run(home: Path) -> None:
 @pytest.mark.parametrize("seconds", [None, 3600.0])
 def test_a_pause_is_not_ready_and_says_until_when(home: Path, seconds: float | None) -> None:
     pausing = Pause(home).begin(seconds)
-    end = "you run: computer-linker unpause" if pausing.until is None else shown_s(pausing.until)
+    end = "you run: computer-linker unpause" if pausing.until is None else local(shown_s(pausing.until))
     short, whole = (
         readiness(config(home.parent), home, serving_http=True),
         diagnosis(config(home.parent), home).to_wire(),
