@@ -17,7 +17,7 @@ batch.run | | operations | stopOnError=true | results failed
 file.stat | path | | hash=false | path type size modifiedAt mode sha256
 file.list | dir | | maxResults=1000 includeHidden=true cursor | entries truncated nextCursor
 file.tree | dir | | maxDepth=3 maxEntries=2000 gitignore=true cursor | entries truncated nextCursor
-file.read | path | | startLine lineCount tailLines maxBytes=65536 encoding="utf8" | path content sha256 size truncated startLine nextLine
+file.read | path | | startLine lineCount tailLines maxBytes=65536 encoding="auto" | path content sha256 size truncated startLine nextLine
 file.read_many | | paths | maxBytes=65536 maxTotalBytes=1000000 | files
 file.write | path | content encoding | createParents=false ifSha256 append=false | path size sha256 created
 file.create | path | content encoding | createParents=false | path size sha256 created

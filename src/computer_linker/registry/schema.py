@@ -40,7 +40,14 @@ def parameter_schemas(operation: Operation) -> ParameterSchemas:
 
 def result_schema(operation: Operation) -> dict[str, Any]:
     """The schema of `data` in a successful envelope."""
-    return TypeAdapter(operation.hints["return"]).json_schema(by_alias=True, mode="serialization")
+    hint = operation.hints["return"]
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    first, *others = (TypeAdapter(kind).json_schema(by_alias=True, mode="serialization") for kind in kinds)
+    for other in others:
+        # One of several models: what the others have besides is there in some results.
+        for part in ("properties", "$defs"):
+            first[part] = {**other.get(part, {}), **first.get(part, {})}
+    return first
 
 
 def request_schema(operations: Iterable[Operation]) -> dict[str, Any]:

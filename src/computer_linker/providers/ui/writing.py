@@ -108,7 +108,7 @@ def _can_set(aim: Aim, before: Expected, clear: bool) -> bool:
 CELLS = frozenset({"table-cell"})
 _OPENS_S = 12.0
 _STILL_S = 8.0
-"""Generous: an office program on a busy machine takes seconds, and an act that is given up too soon is missed."""
+"""Generous: a spreadsheet program on a busy machine takes seconds, and an act that is given up too soon is missed."""
 _STEP_S = 0.03
 _BESIDE = TreeLimits(max_depth=1, bounds=False, values=False, bulk=False, time_s=2.0)
 _PARAGRAPHS = TreeLimits(max_nodes=500, max_depth=1, bounds=False, values=False, bulk=False, time_s=2.0)

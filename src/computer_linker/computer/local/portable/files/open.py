@@ -145,7 +145,8 @@ class Opener:
             # An earlier change of the batch removed it: the kernel lets nothing be made in it.
             return
         held = self.roots.hold(place.path.root)
-        above = place.path.parts[: len(place.path.parts) - 1 - len(place.missing)]
+        # Without a name the path is that of the folder itself.
+        above = place.path.parts[: len(place.path.parts) - bool(place.name) - len(place.missing)]
         real = _real_path(held, place.folder, place.path)
         if real.parts != above and tuple(map(folded, real.parts)) != tuple(map(folded, above)):
             raise Conflict(f"The folder of {place.path.shown} was moved just now. Try again.", path=place.path.shown)
