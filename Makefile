@@ -53,9 +53,12 @@ PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 test: .venv/.dev debian  ## Set up and run every area's tests, without the long permutations (NO_APT=1 installs no Debian packages)
 	$(PYTEST) $(PARALLEL) -m "not soak and not long"
 
-test-all: .venv/.dev debian  ## Every test but the soaks; a run that passes is evidence for a release
+test-all: .venv/.dev debian  ## Every test but the soaks, with those of macOS and Windows; a run that passes is evidence for a release
+	@rm -rf .tools/elsewhere
 	$(PYTEST) $(PARALLEL) -m "not soak" --junitxml=.tools/junit.xml
+	@PYTHONPATH=tests $(BIN)/python -m support.elsewhere macos windows
 	@PYTHONPATH=tests $(BIN)/python -m support.release_evidence run .tools/junit.xml
+	@test ! -f .tools/honesty.txt || { echo "What was said of acts on the desktop, and what is true:"; cat .tools/honesty.txt; }
 
 durations:       ## Where the seconds of the last `make test-all` went, and what of them `make test` has
 	@PYTHONPATH=tests $(BIN)/python -m support.durations .tools/junit.xml
@@ -66,11 +69,15 @@ coverage: .venv/.dev debian  ## Coverage of src by every test, with its floor, o
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered $(if $(AREA),--fail-under=0 --show-missing)
 
-test-windows: .venv/.dev debian  ## The Win32 facets in Windows Python, under wine
-	$(BIN)/python tests/windows/run.py
+test-windows: .venv/.dev debian  ## The product in Windows Python, under wine; a part of test-all
+	@rm -f .tools/elsewhere/windows-*
+	$(PYTEST) tests/windows
+	@PYTHONPATH=tests $(BIN)/python -m support.elsewhere windows
 
-test-macos-shim: .venv/.dev  ## Suites on a stand-in for macOS: this machine without what macOS lacks
-	PYTHONPATH=tests $(BIN)/python -m macos.run
+test-macos-shim: .venv/.dev  ## Suites on a stand-in for macOS: this machine without what macOS lacks; a part of test-all
+	@rm -f .tools/elsewhere/macos-*
+	$(PYTEST) tests/macos
+	@PYTHONPATH=tests $(BIN)/python -m support.elsewhere macos
 
 soak: .venv/.dev debian  ## The long fuzz, kill and race runs
 	$(PYTEST) -m soak --timeout 7200 --hypothesis-profile=soak
@@ -86,6 +93,7 @@ bench: .venv/.dev        ## Ratios to the raw limits, measured in one run (FAMIL
 
 docs: .venv/.dev         ## Record the answers of the examples, and write the generated reference
 	RECORD_EXAMPLES=1 $(PYTEST) -q tests/registry/test_examples.py
+	$(BIN)/python -m computer_linker.registry.phrases
 	$(BIN)/python -m computer_linker.registry.reference
 	$(BIN)/python -m computer_linker.cli.reference
 

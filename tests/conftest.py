@@ -39,7 +39,8 @@ async def road(tmp_path: Path) -> AsyncIterator[Road]:
 
 
 _SLOW_FILES = (
-    "operations/browser", "platform/atspi/test_session_over_mcp.py", "service/install", "tunnels", "peer", "fleet", "clients",
+    "windows/test_suites.py", "macos/test_suites.py", "operations/view/test_many_commands.py", "platform/test_honesty.py",
+    "windows", "operations/browser", "platform/atspi/test_session_over_mcp.py", "service/install", "tunnels", "peer", "fleet", "clients",
     "conformance", "approvals", "providers/browser", "service", "operations/codex", "platform", "bridge",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from benchmarks.honesty import calculators, dialogs, editors, files, others, rigs
+from benchmarks.honesty import calculators, dialogs, editors, files, others, rigs, toolkits, widgets
 from benchmarks.honesty.book import Act, Book, Figures, keep
 from benchmarks.ratio import Ratio
 from computer_linker.computer.local.probe import this_computer
@@ -26,7 +26,8 @@ Scene = Callable[[Book], Awaitable[None]]
 ALL: tuple[Scene, ...] = (
     calculators.galculator, calculators.gnome_calculator, editors.mousepad, editors.gedit, editors.l3afpad,
     editors.featherpad, dialogs.zenity, dialogs.yad, rigs.wx, rigs.qt, rigs.firefox, rigs.tk, files.thunar, files.pcmanfm,
-    others.xterm, others.calc,
+    others.xterm, others.calc, toolkits.qt6, toolkits.gtk4, toolkits.swing, toolkits.chromium,
+    widgets.widgets,
 )  # fmt: skip
 
 

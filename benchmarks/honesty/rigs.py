@@ -9,7 +9,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from support.waiting import until
 
 _NAMES = ("Alpha", "Beta", "Gamma", "Delta")
 _OTHER = replace(LOCAL, id="local:other", session="session-2", connection="connection-2")
-_SYSTEM_PYTHON = "/usr/bin/python3"
+SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 @dataclass
@@ -158,23 +158,26 @@ async def frozen_acts(rig: Rig) -> None:
 
 
 async def wx(book: Book) -> None:
-    if subprocess.run([_SYSTEM_PYTHON, "-c", "import wx"], capture_output=True, check=False).returncode:
-        book.absent.append("python3-wxgtk4.0")
-        return
-    await _native(book, "wxPython", "wx rig", "wx_rig.py")
+    if imports(book, "wx", "python3-wxgtk4.0"):
+        await native(book, "wxPython", "wx rig", SYSTEM_PYTHON, str(PROGRAMS / "wx_rig.py"))
 
 
 async def qt(book: Book) -> None:
-    if subprocess.run([_SYSTEM_PYTHON, "-c", "import PyQt5.QtWidgets"], capture_output=True, check=False).returncode:
-        book.absent.append("python3-pyqt5")
-        return
-    await _native(book, "PyQt 5", "qt rig", "qt_rig.py")
+    if imports(book, "PyQt5.QtWidgets", "python3-pyqt5"):
+        await native(book, "PyQt 5", "qt rig", SYSTEM_PYTHON, str(PROGRAMS / "qt_rig.py"))
 
 
-async def _native(book: Book, name: str, title: str, program: str) -> None:
-    log = _log(book, program)
-    argv = [_SYSTEM_PYTHON, str(PROGRAMS / program), str(log.path)]
-    with running(book, name, *argv, stdin=subprocess.PIPE) as process:
+def imports(book: Book, module: str, package: str) -> bool:
+    """Whether the system's Python has this module; the run names the package otherwise."""
+    found = subprocess.run([SYSTEM_PYTHON, "-c", f"import {module}"], capture_output=True, check=False)
+    book.absent += [package] if found.returncode else []
+    return found.returncode == 0
+
+
+async def native(book: Book, name: str, title: str, *argv: str, last: Sequence[str] = (), **extra: Any) -> None:
+    """All acts on a window that takes the log's path as an argument, and commands on its standard input."""
+    log = new_log(book, name)
+    with running(book, name, *argv, str(log.path), *last, stdin=subprocess.PIPE, **extra) as process:
         wid = await window(book.desktop, title)
         route = {"pid": process.pid}
 
@@ -183,7 +186,7 @@ async def _native(book: Book, name: str, title: str, program: str) -> None:
             return {"selector": {"role": role, "name": control}, "route": route}
 
         line = {"selector": {"role": "textbox"}, "route": route}
-        rig = Rig(book, log, partial(_tell, process), wid, target, line, process.pid)
+        rig = Rig(book, log, partial(tell, process), wid, target, line, process.pid)
         await book.until(route, name="Alpha")
         await all_acts(rig)
 
@@ -191,14 +194,14 @@ async def _native(book: Book, name: str, title: str, program: str) -> None:
 async def firefox(book: Book) -> None:
     if lacks(book, "firefox-esr"):
         return
-    log = _log(book, "firefox")
+    log = new_log(book, "firefox")
     async with serving(PROGRAMS / "rig.html", log.path) as page:
         profile = book.folder / "firefox-profile"
         profile.mkdir()
         (profile / "user.js").write_text(_FIREFOX)
         argv = ["firefox-esr", "--no-remote", "--profile", str(profile), page.address]
         with running(book, "Firefox", *argv) as process:
-            await _in_firefox(book, log, page, process)
+            await in_browser(book, log, page, process)
 
 
 _FIREFOX = "".join(
@@ -212,7 +215,7 @@ _FIREFOX = "".join(
 )  # fmt: skip
 
 
-async def _in_firefox(book: Book, log: Log, page: Page, process: "subprocess.Popen[bytes]") -> None:
+async def in_browser(book: Book, log: Log, page: Page, process: "subprocess.Popen[bytes]") -> None:
     wid = await window(book.desktop, "web rig")
     route = {"window": "web rig"}
 
@@ -228,11 +231,11 @@ async def _in_firefox(book: Book, log: Log, page: Page, process: "subprocess.Pop
 async def tk(book: Book) -> None:
     if lacks(book, "wish"):
         return
-    log = _log(book, "tk")
+    log = new_log(book, "tk")
     argv = ["wish", str(PROGRAMS / "tk_rig.tcl"), str(log.path)]
     with running(book, "Tk", *argv, described=False, stdin=subprocess.PIPE) as process:
         wid = await window(book.desktop, "tk rig")
-        rig = Rig(book, log, partial(_tell, process), wid, lambda name: None, None, process.pid)
+        rig = Rig(book, log, partial(tell, process), wid, lambda name: None, None, process.pid)
         rig.tell("where")
         await until(lambda: "did where" in log.new())
         places = {parts[1]: [int(one) for one in parts[2:]] for line in log.new() if len(parts := line.split()) == 6}
@@ -263,13 +266,13 @@ async def _tk_acts(rig: Rig, places: dict[str, list[int]]) -> None:
         await rig.text(f"text {number}", clear=False)
 
 
-def _log(book: Book, name: str) -> Log:
+def new_log(book: Book, name: str) -> Log:
     log = Log(book.folder / f"{name}.log")
     log.path.write_text("")
     return log
 
 
-def _tell(process: "subprocess.Popen[bytes]", word: str) -> None:
+def tell(process: "subprocess.Popen[bytes]", word: str) -> None:
     assert process.stdin is not None
     process.stdin.write(word.encode() + b"\n")
     process.stdin.flush()

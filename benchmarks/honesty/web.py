@@ -3,7 +3,7 @@
 import queue
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -45,7 +45,8 @@ async def serving(page: Path, log: Path) -> AsyncIterator[Page]:
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # the page left while it waited
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""

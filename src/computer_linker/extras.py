@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Extra = Literal["code", "desktop", "documents", "fleet", "ocr", "parquet", "peers", "phone", "secrets"]
+Extra = Literal["code", "desktop", "documents", "fleet", "heic", "ocr", "parquet", "peers", "phone", "secrets"]
 
 
 def remedy(extra: Extra) -> str:

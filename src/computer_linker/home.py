@@ -7,11 +7,9 @@ The stdio shim imports this while a client waits: so the C module `_socket` (the
 enum, selectors and collections, half of the shim's start), no contextlib and no pathlib.
 """
 
-import os
-import struct
-from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket
+from _socket import socket
 
-from computer_linker.system import peer_ids
+from computer_linker.system import channel, os, try_lock
 
 SOCKET_NAME = "service.sock"
 BRIDGE_NAME = "bridge.sock"
@@ -38,7 +36,7 @@ _MAX_LINE = 512
 def state_home() -> str:
     """The state folder: COMPUTER_LINKER_HOME, its older name, or ~/.computer-linker."""
     named = os.environ.get("COMPUTER_LINKER_HOME") or os.environ.get("LOCALPORT_HOME")
-    return os.path.abspath(os.path.expanduser(named or "~/.computer-linker"))  # noqa: PTH100, PTH111
+    return os.path.abspath(os.path.expanduser(named or "~/.computer-linker"))
 
 
 def is_marked(fd: int, folder: str = "") -> bool:
@@ -63,7 +61,7 @@ def greet(link: socket, home: str, greeting: bytes, fds: tuple[int, ...] = ()) -
         challenge = _line(link)
         if challenge.startswith(CHALLENGE):
             line = greeting + b" " + proof(_key(home), challenge, greeting) + b"\n"
-            link.sendmsg([line], [(SOL_SOCKET, SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))] if fds else [])
+            channel.send_line(link, line, fds)
         answer = _line(link) if challenge.startswith(CHALLENGE) else challenge
         if answer != WELCOME:
             raise PermissionError(1, answer.removeprefix(REFUSED).decode("utf-8", "replace"))
@@ -105,23 +103,23 @@ def proof(key: bytes, challenge: bytes, greeting: bytes) -> bytes:
 def make_key(home: str) -> bytes:
     """Write a new key. Each service run makes its own: a copied key is useless after a restart."""
     key = os.urandom(_KEY_BYTES)
-    path = os.path.join(home, KEY_NAME)  # noqa: PTH118
+    path = os.path.join(home, KEY_NAME)
     fresh = f"{path}.{os.getpid()}.new"
     if os.path.lexists(fresh):
-        os.unlink(fresh)  # noqa: PTH108
+        os.unlink(fresh)
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, key)
     finally:
         os.close(fd)
-    os.replace(fresh, path)  # noqa: PTH105
+    os.replace(fresh, path)
     return key
 
 
 def _key(home: str) -> bytes:
     remedy = "restart the service, which makes a new one"
     try:
-        fd = os.open(os.path.join(home, KEY_NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # noqa: PTH118
+        fd = os.open(os.path.join(home, KEY_NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise PermissionError(1, f"the owner's key {KEY_NAME} cannot be read ({error.strerror}); {remedy}") from None
     try:
@@ -146,58 +144,21 @@ def _line(link: socket) -> bytes:
 
 def connect(home: str, name: str = SOCKET_NAME) -> socket:
     """Connect to the running service. Raises OSError when none listens, and when another user does."""
-    link = socket(AF_UNIX, SOCK_STREAM)
-    folder, path = _short_path(home, name)
-    try:
-        link.connect(path)
-        if peer_ids(link)[1] not in (os.getuid(), 0):
-            raise PermissionError(1, "the service's socket belongs to another user")
-    except BaseException:
-        link.close()
-        raise
-    finally:
-        if folder is not None:
-            os.close(folder)
-    return link
+    return channel.connect(home, name)
 
 
 def listen(home: str, name: str = SOCKET_NAME) -> socket:
-    """Listen on the private socket. The caller holds the lock, so an existing socket is stale and is replaced."""
-    listener = socket(AF_UNIX, SOCK_STREAM)
-    folder, path = _short_path(home, name)
-    if os.path.lexists(path):
-        os.unlink(path)  # noqa: PTH108
-    mask = os.umask(0o177)
-    try:
-        listener.bind(path)
-    finally:
-        os.umask(mask)
-        if folder is not None:
-            os.close(folder)
-    listener.listen(128)
-    return listener
-
-
-def _short_path(home: str, name: str) -> tuple[int | None, str]:
-    """A path of the socket that fits into sun_path for any folder length, and the descriptor it needs."""
-    direct = os.path.join(home, name)  # noqa: PTH118
-    if len(os.fsencode(direct)) < 100:
-        return None, direct
-    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    return folder, f"/proc/self/fd/{folder}/{name}"
+    """Listen on the private channel. The caller holds the lock, so a listener that is left there is stale and is replaced."""
+    return channel.listen(home, name)
 
 
 def take_lock(home: str) -> int | None:
     """A descriptor that holds the state folder's lock; None when another service has it."""
-    import fcntl
-
-    fd = os.open(os.path.join(home, LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # noqa: PTH118
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    fd = os.open(os.path.join(home, LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not try_lock(fd):
         os.close(fd)
         return None
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-    os.close(os.open(os.path.join(home, MARK_NAME), os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))  # noqa: PTH118
+    os.close(os.open(os.path.join(home, MARK_NAME), os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     return fd

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from computer_linker.config.schema import Config
 from computer_linker.errors import LinkError
+from computer_linker.model.envelope import Call
 from computer_linker.model.principal import Principal
 
 S = TypeVar("S")
@@ -28,10 +29,10 @@ class Note(Protocol):
     ) -> str: ...
 
 
-class Elevate(Protocol):
-    """Asks the owner for one command as the superuser, and runs it. Takes scope, caller, working folder and argv."""
+class CallAs(Protocol):
+    """Runs a call as one client, with the same policy, approval and history as its own calls, and returns the envelope."""
 
-    async def __call__(self, scope: str, principal: Principal, cwd: str, argv: list[str], /) -> Mapping[str, Any]: ...
+    async def __call__(self, call: Call, principal: Principal, /) -> Mapping[str, Any]: ...
 
 
 class Services:
@@ -48,8 +49,8 @@ class Services:
         """Called with the id of a principal whose access was revoked."""
         self.note: Note = _no_note
         """Records in the history what the service itself saw happen; set once there is a dispatcher."""
-        self.elevate: Elevate | None = None
-        """Runs what `sudo` in a sandbox asks for; set once there is a dispatcher."""
+        self.call: CallAs | None = None
+        """Runs what a program in a sandbox asks the owner for; set once there is a dispatcher."""
         self.listens_on_http = False
         """Set by the HTTP server once its port is open."""
 

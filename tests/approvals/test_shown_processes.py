@@ -101,9 +101,11 @@ async def test_a_process_is_listed_by_its_command_whatever_it_is_called(road: Ro
     given = {"input": {"command": PROGRAM}, "options": {"name": "npm test"}}
     await road.data("command.start", ".", scope="free", **given)
     listed = (await road.data("command.list", scope="free"))["processes"]
-    [row] = running_rows([{**listed[0], "scope": "free", "principal": "local:tester"}])
+    [row] = running_rows([{**listed[0], "scope": "free", "principal": "local:tester", "who": "tester"}])
     assert str(row.cells[-1]) == 'python3 -u asks.py (called "npm test")'
-    result = Processes.from_wire({"processes": [{**listed[0], "scope": "free", "principal": "local:tester"}]})
+    result = Processes.from_wire(
+        {"processes": [{**listed[0], "scope": "free", "principal": "local:tester", "who": "tester"}]}
+    )
     [table] = process_list.command.text(result) if process_list.command and process_list.command.text else []
     assert isinstance(table, Table) and table.rows[0][-1] == 'python3 -u asks.py (called "npm test")'
 

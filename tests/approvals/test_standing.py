@@ -12,6 +12,7 @@ import pytest
 from computer_linker.approvals.approvals import Answerer, Approvals
 from computer_linker.approvals.choices import choices_of
 from computer_linker.approvals.request import Answer, ApprovalRequest, Denied, Preview
+from computer_linker.approvals.standing import extents_of
 from computer_linker.approvals.store import FILE_NAME
 from computer_linker.computer.simulated import SimulatedComputer
 from computer_linker.computer.simulated.world import SimulatedControl
@@ -22,6 +23,8 @@ from computer_linker.model.geometry import Rect
 from computer_linker.model.principal import NO_SESSION
 from computer_linker.model.scope import Scope
 from computer_linker.service.app import open_app
+from computer_linker.vault.secret import StoredSecret
+from computer_linker.vault.vault import Vault
 from support.pair import events_of
 from support.road import LOCAL, Road, computer_scope, folder_scope
 
@@ -276,7 +279,7 @@ async def test_each_choice_says_what_it_covers_and_would_have_covered(road: Road
     above = approvals(road).ledger.find(top["error"]["details"]["approvalId"])
     assert above is not None
     _, own = await choices_of(road.app.services, above)
-    assert own.covers == "every file.write of top.txt, or in it where it is a folder by tests in scope app"
+    assert own.covers == "every file.write of top.txt (or in it, were it a folder) by tests in scope app"
     # Each of the three was refused once and done once, and this one was refused.
     assert (shape.matched, same.matched) == (7, 3) and len(shape.examples) == 3
     assert all("src/" in example for example in shape.examples)
@@ -405,3 +408,27 @@ async def test_an_answer_that_finds_no_room_is_not_in_the_history(road: Road) ->
     with pytest.raises(LimitExceeded):
         await approvals(road).take(asked.id, "same", Answerer(LOCAL, "page"))
     assert approvals(road).waiting() == [asked] and await events_of(road, "approvals.allow") == before
+
+
+async def test_a_yes_to_texts_in_an_application_covers_no_secret(tmp_path: Path) -> None:
+    """Found: `every desktop.type_text on the windows of editor` covered `{"secret": ...}`, which was typed unasked."""
+    computer = SimulatedComputer()
+    window = computer.world.open("editor", "Sign in", Rect(x=100, y=100, width=300, height=200))
+    window.controls.append(SimulatedControl("password-text", "Pass", Rect(x=10, y=50, width=80, height=30), text=""))
+    async with Road.open(tmp_path, [computer_scope(confirm="act", secrets=["login"])], computer) as road:
+        stored = StoredSecret(name="login", application="editor", variable="X", value="sesame-0123456789")
+        road.app.services.use(Vault).add(stored, replace=False)
+        field = {"target": {"selector": {"byRole": "password-text"}}}
+
+        async def type_text(text: Any) -> dict[str, Any]:
+            return await road.call("desktop.type_text", scope="desk", input={**field, "text": text})
+
+        refused = await type_text("plain")
+        assert approvals(road).answer(refused["error"]["details"]["approvalId"], "shape")
+        assert (await type_text("other"))["ok"]
+        refused = await type_text({"secret": "login"})
+        assert is_asked(refused) and window.controls[0].text == "other"
+        asked = approvals(road).ledger.find(refused["error"]["details"]["approvalId"])
+        assert asked is not None and asked.about is not None
+        assert extents_of(asked) == ("same",)
+        assert "types the secret login, which is for the program editor" in asked.about.lines

@@ -102,9 +102,13 @@ def test_a_caller_who_leaves_takes_the_command_along(service: Service) -> None:
         link.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + message)
         wait_for(lambda: _sleepers(service))
     wait_for(lambda: not _sleepers(service))
-    told = message_of(send(service, call("history.last"))[1])
-    events = json.loads(told["result"]["content"][0]["text"])["data"]["events"]
-    assert next(event.get("errorCode") for event in events if event["op"] == "command.run") == "aborted"
+
+    def is_recorded() -> bool:
+        told = message_of(send(service, call("history.last"))[1])
+        events = json.loads(told["result"]["content"][0]["text"])["data"]["events"]
+        return bool(next(event.get("errorCode") for event in events if event["op"] == "command.run") == "aborted")
+
+    wait_for(is_recorded)
 
 
 def _sleepers(service: Service) -> list[int]:

@@ -343,6 +343,7 @@ async def test_many_and_slow_connections_do_not_keep_others_out(attacked: Attack
     slow = [socket.create_connection(("127.0.0.1", attacked.proxy)) for _ in range(100)]
     for each in slow:
         each.sendall(b"GET http://")
+    await until(lambda: attacked.gate.connections >= 100)
     asked = f"GET / HTTP/1.1\r\nHost: {GOOD}\r\nConnection: close\r\n\r\n".encode()
     assert b"Hello" in await attacked.said(asked, direct=True)
     for count in (150, 200, 256, 290):

@@ -381,7 +381,8 @@ async def test_another_disk_gets_a_copy_and_too_much_stays_aside(tmp_path: Path)
         async with Road.open(tmp_path, [scope]) as road:
             script = (
                 "mkdir -p .vscode/a; echo EVIL > .vscode/a/b; ln -s /etc .vscode/l; mkfifo .vscode/p; "
-                "mkdir .idea; head -c 70000000 /dev/zero > .idea/large; true"
+                # Large from its first moment: a scan may take it away while it grows.
+                "mkdir made; head -c 70000000 /dev/zero > made/large; mv made .idea; true"
             )
             told = await sh(road, script)
             assert told["data"]["exitCode"] == 0

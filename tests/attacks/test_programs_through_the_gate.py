@@ -15,14 +15,14 @@ from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
 NAME = "registry.example.org"
-_FILES = "import http.server, functools, sys; s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])); print(s.server_port, flush=True); s.serve_forever()"
+_FILES = "import http.server, functools, socket, sys; k = http.server.ThreadingHTTPServer; k.address_family = socket.AF_INET6 if ':' in sys.argv[2] else socket.AF_INET; s = k((sys.argv[2], 0), functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])); print(s.server_port, flush=True); s.serve_forever()"
 
 
 @contextmanager
-def file_server(folder: Path) -> Iterator[int]:
+def file_server(folder: Path, address: str = "127.0.0.1") -> Iterator[int]:
     """The port of a server of these files."""
     process = subprocess.Popen(
-        tied([sys.executable, "-c", _FILES, str(folder)]),
+        tied([sys.executable, "-c", _FILES, str(folder), address]),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -73,13 +73,62 @@ def wheel(folder: Path) -> None:
 async def test_pip_installs_from_the_allowed_index_only(road: tuple[Road, int, Path]) -> None:
     opened, port, served = road
     wheel(served)
+    await installs(opened, NAME, port)
+
+
+async def installs(opened: Road, host: str, port: int) -> None:
+    """The pip of the system installs the package from this host."""
     pip = ("/usr/bin/python3", "-m", "pip") if Path("/usr/lib/python3/dist-packages/pip").is_dir() else None
     if pip is None:
         pytest.skip("no pip of the system")
-    index = f"http://{NAME}:{port}/simple"
+    index = f"http://{host}:{port}/simple"
     await ran(opened, *pip, "install", "-q", "--no-input", "--disable-pip-version-check", "--target", "lib", "--index-url", index,
-              "--trusted-host", NAME, "gatepkg")  # fmt: skip
+              "--trusted-host", host, "gatepkg")  # fmt: skip
     assert (opened.root / "lib" / "gatepkg.py").read_text() == "HERE = 1\n"
+
+
+@pytest.mark.parametrize("by", ["environment", "settings"])
+async def test_a_preset_opens_the_index_of_this_machines_settings_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    served, root = tmp_path / "served", tmp_path / "root"
+    root.mkdir()
+    wheel(served)
+    with file_server(served) as port, file_server(served) as other:
+        settings = tmp_path / "person" / ".config" / "pip" / "pip.conf"
+        settings.parent.mkdir(parents=True)
+        monkeypatch.setenv("HOME", str(tmp_path / "person"))
+        if by == "environment":
+            monkeypatch.setenv("PIP_INDEX_URL", f"http://localhost:{port}/simple")
+        else:
+            monkeypatch.delenv("PIP_INDEX_URL", raising=False)
+            settings.write_text(f"[global]\nindex-url = http://localhost:{port}/simple\n")
+        scope = folder_scope(root, allowedCommands=["*"], network=["pip"], sandbox="required")
+        async with Road.open(tmp_path, [scope]) as opened:
+            await installs(opened, "localhost", port)
+            reply = await opened.call(
+                "command.run", ".", input={"command": ["curl", "-sS", f"http://localhost:{other}/"]}
+            )
+            assert reply["data"]["exitCode"] != 0 and reply["data"]["stdout"] == ""
+            assert any(f"scope allow-host app localhost:{other}" in warning for warning in reply["warnings"])
+
+
+@pytest.mark.parametrize("options", ["", "--noproxy '*'"])
+async def test_a_host_of_ipv6_is_reached_by_name_and_a_listed_address_by_itself(tmp_path: Path, options: str) -> None:
+    served, root = tmp_path / "served", tmp_path / "root"
+    root.mkdir()
+    served.mkdir()
+    (served / "x").write_text("six")
+    with file_server(served, "::1") as six, file_server(served, "127.0.0.3") as four:
+        network = [f"six.example.org:{six}=::1", f"127.0.0.3:{four}"]
+        scope = folder_scope(root, allowedCommands=["*"], network=network, sandbox="required")
+        async with Road.open(tmp_path, [scope]) as opened:
+            for place in (f"six.example.org:{six}", f"127.0.0.3:{four}"):
+                assert (await ran(opened, "sh", "-c", f"curl -sS {options} http://{place}/x"))["stdout"] == "six"
+            reply = await opened.call(
+                "command.run", ".", input={"command": ["sh", "-c", f"curl -sS {options} http://127.0.0.4:{four}/x"]}
+            )
+            assert "six" not in reply["data"]["stdout"] and reply["warnings"] != []
 
 
 async def test_git_clones_over_http(road: tuple[Road, int, Path]) -> None:

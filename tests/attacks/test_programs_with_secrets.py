@@ -139,6 +139,32 @@ async def test_node(scene: Scene) -> None:
     assert await scene.ran("node", "-e", script) == "here\n"
 
 
+_CHROMIUM = (
+    "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking "
+    "--user-data-dir=/tmp/profile --virtual-time-budget=8000 --timeout=60000"
+)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+async def test_a_headless_browser_shows_a_page_behind_the_secret(scene: Scene) -> None:
+    (scene.served / "page.html").write_text("<p id=x>wait</p><script src=part.js></script>")
+    (scene.served / "part.js").write_text("document.getElementById('x').textContent = location.hostname + ' is here'")
+    address = f"https://me:$NPM_TOKEN@{HOST}:{scene.port}/page.html"
+    shown = await scene.ran("sh", "-c", f'{_CHROMIUM} --dump-dom "{address}" 2>/tmp/err')
+    assert f"{HOST} is here" in shown and scene.holds_no_secret()
+    assert not list(Path("/etc/chromium").rglob("computer-linker*"))
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+async def test_a_headless_browser_trusts_no_other_certificates(scene: Scene) -> None:
+    (scene.served / "page.html").write_text("here")
+    scene.road.app.dispatcher.services.use(Vault).remove("registry")
+    shown = await scene.ran(
+        "sh", "-c", f"{_CHROMIUM} --dump-dom https://{HOST}:{scene.port}/page.html 2>/tmp/err; true"
+    )
+    assert "here" not in shown
+
+
 async def test_a_program_without_the_placeholder_is_refused_by_the_host(scene: Scene) -> None:
     (scene.served / "x").write_text("here")
     code = f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer npm_guess' {scene.url}/x"

@@ -188,17 +188,42 @@ async def test_a_state_folder_that_appears_later_is_closed_too(tmp_path: Path) -
         assert (await road.data("command.run", ".", input=show))["stdout"] == "plain"
 
 
+async def test_a_mark_that_a_command_made_is_named_in_each_refusal(tmp_path: Path) -> None:
+    """Found: the scope was closed to every client, and nothing said by which file."""
+    async with road_under(tmp_path, "bubblewrap") as road:
+        (road.root / "a.txt").write_text("kept")
+        for folder in ("", "inner/"):
+            (road.root / folder).mkdir(exist_ok=True)
+            make = {"command": ["sh", "-c", f"touch {folder}{places.MARK_NAME}; touch {folder}b.txt"]}
+            await road.call("command.run", ".", input=make)
+            mark = road.root / folder / places.MARK_NAME
+            assert mark.exists()
+            for op, given in (("file.read", None), ("git.status", None), ("command.run", {"command": ["pwd"]})):
+                target = f"{folder}b.txt" if op == "file.read" else folder or "."
+                refused = (await road.call(op, target, input=given))["error"]
+                assert refused["code"] == "permission_denied", refused
+                assert f"the file {folder}{places.MARK_NAME} marks" in refused["message"], refused
+                assert "look at that file and remove it" in refused["message"]
+            told = forbidden_root(str(mark.parent), tmp_path / "own")
+            assert told is not None and told.endswith(f"look at the file {places.MARK_NAME} in it and remove it")
+            mark.unlink()
+            assert (await road.call("file.read", f"{folder}b.txt"))["ok"]
+
+
 async def test_under_landlock_commands_are_refused(tmp_path: Path) -> None:
     async with road_under(tmp_path, "landlock") as road:
         second(road.root / "second")
         answer = await road.call("command.run", ".", input=python("print(open('second/config.json').read())"))
         assert answer["error"]["code"] == "provider_unavailable" and TOKEN not in str(answer), answer
+        assert f"the file second/{places.MARK_NAME} marks it" in answer["error"]["message"], answer
 
 
 def test_a_root_in_a_state_folder_is_refused(tmp_path: Path) -> None:
     home = second(tmp_path / "second")
-    for root in (home, home / "audit"):
-        assert forbidden_root(str(root), tmp_path / "own") == "lies in the state folder of another service"
+    for root, where in ((home, "it"), (home / "audit", "a folder above it")):
+        told = forbidden_root(str(root), tmp_path / "own")
+        assert told is not None and told.startswith("lies in the state folder of another service; if it is none, ")
+        assert told.endswith(f"look at the file {places.MARK_NAME} in {where} and remove it")
     assert forbidden_root(str(tmp_path), tmp_path / "own") is None
 
 

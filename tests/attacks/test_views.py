@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def test_what_changes_after_it_was_chosen_is_not_kept(tmp_path: Path) -> None:
         (tmp_path / "upper/f").write_text("other")
         os.utime(tmp_path / "upper/f", ns=(change.after.modified_ns, change.after.modified_ns))
         with pytest.raises(Conflict):
-            Copied({("f",): change.after}, held[2]).copy(held[0], ("f",), "copy")
+            Copied({("f",): change.after}, held[2], None).copy(held[0], ("f",), "copy")
     finally:
         for each in held:
             os.close(each)
@@ -153,6 +154,42 @@ async def test_no_part_of_what_would_be_kept_is_hidden(road: Road) -> None:
     long = "python3 -c \"print('echo ok' + ' ' * 500 + '; PAYLOAD-OFF-THE-EDGE')\" > b.sh"
     request = await asked(road, f"(seq 1 150; echo PAYLOAD-IN-THE-MIDDLE; seq 1 150) > a.sh; {long}")
     assert "+PAYLOAD-IN-THE-MIDDLE" in request.text and "PAYLOAD-OFF-THE-EDGE" in request.text
+
+
+async def test_a_person_is_told_the_size_and_digest_of_a_whole_large_file(road: Road) -> None:
+    """Found: of a large file the first 200,001 bytes were counted and digested, so that a change behind them was none."""
+    old = b"a" * 300_000
+    (road.root / "large").write_bytes(old)
+    (road.root / "same").write_bytes(old)
+    request = await asked(
+        road, "printf evil | dd of=large bs=1 seek=299990 conv=notrunc; chmod 700 same; truncate -s 300M huge"
+    )
+    new = old[:299_990] + b"evil" + old[299_994:]
+    assert "300000 bytes now, 300000 bytes then" in request.text, request.text
+    assert f"was sha256 {sha256(old).hexdigest()}" in request.text
+    assert f"becomes sha256 {sha256(new).hexdigest()}" in request.text
+    # What has the same content is shown by its mode alone, and what takes long to digest by its size.
+    about = request.about.lines
+    assert about[-1] == "changed same (file, mode 0700)"
+    assert f"  not there now, {300 << 20} bytes then; it cannot be read here" in about
+    assert "  becomes too large for a digest here" in about
+
+
+async def test_a_person_sees_how_much_goes_with_a_folder(road: Road) -> None:
+    request = await asked(road, "rm -r d; rm docs/plan.txt; rmdir src; echo x > src")
+    assert "removed d (directory with 2 names in it)" in request.text, request.text
+    assert "removed docs/plan.txt (22 bytes)" in request.text
+    assert "changed src (a directory with 0 names in it goes) (file, mode 0644)" in request.text
+
+
+async def test_a_renamed_file_that_its_owner_changed_meanwhile_is_a_conflict(road: Road) -> None:
+    """Found: a changed mode of the file under its old name was lost with that name."""
+    view_id = await viewed(road, "mv docs/plan.txt src/x; mv d/sub/old src/y")
+    (road.root / "docs/plan.txt").chmod(0o700)
+    shown = await road.data("view.show", view_id)
+    assert shown["conflicts"] == ["src/x"], shown
+    assert await road.code("view.keep", view_id) == "conflict"
+    assert (road.root / "docs/plan.txt").stat().st_mode & 0o777 == 0o700 and os.listdir(road.root / "src") == []
 
 
 async def test_what_cannot_be_shown_cannot_be_allowed(road: Road) -> None:

@@ -1,6 +1,8 @@
 """Attacks on a view: mounts, descriptors that outlive it, links, devices, forged marks, and races while it is kept."""
 
+import mmap
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -9,13 +11,17 @@ from typing import Any
 
 import pytest
 
+from computer_linker.providers.views.probe import is_released
+from computer_linker.providers.views.store import MANY, Views
 from support.road import Road, folder_scope
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def road(tmp_path: Path) -> AsyncIterator[Road]:
+@pytest.fixture(params=[MANY, 0], ids=["few", "many"])
+async def road(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Road]:
+    """A view with few changes is kept by copying, one with many without where nothing can reach it."""
     root, outside = tmp_path / "root", tmp_path / "outside"
     for name in ("d/inner", "kept", ".git"):
         (root / name).mkdir(parents=True)
@@ -24,6 +30,7 @@ async def road(tmp_path: Path) -> AsyncIterator[Road]:
         (root / name).write_text(text)
     (outside / "canary").write_text("canary\n")
     async with Road.open(tmp_path, [folder_scope(root, allowedCommands=["*"], network=True)]) as opened:
+        opened.app.services.use(Views).many = request.param
         yield opened
 
 
@@ -172,6 +179,68 @@ async def test_a_descriptor_that_outlives_the_view_does_not_reach_what_was_kept(
     finally:
         os.close(file)
         os.close(folder)
+
+
+def sent(descriptor: int) -> Any:
+    """A descriptor that is only on its way through a socket."""
+    ours, theirs = socket.socketpair()
+    socket.send_fds(ours, [b"x"], [descriptor])
+    os.close(descriptor)
+    return ours, theirs
+
+
+def mapped(descriptor: int) -> Any:
+    found = mmap.mmap(descriptor, 1)
+    os.close(descriptor)
+    return found
+
+
+HOLDS: dict[str, tuple[int, Any]] = {
+    "written": (os.O_WRONLY, None),
+    "read": (os.O_RDONLY, None),
+    "named": (os.O_PATH, None),
+    "sent": (os.O_RDONLY, sent),
+    "mapped": (os.O_RDWR, mapped),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDS)
+async def test_whatever_holds_a_file_of_a_view_is_known_to_the_kernel(road: Road, kind: str) -> None:
+    view_id, file, folder = await outliving(road)
+    flags, keep = HOLDS[kind]
+    held: Any = os.open(f"/proc/self/fd/{file}", flags)
+    os.close(file)
+    os.close(folder)
+    held = held if keep is None else keep(held)
+    place = road.home / "views" / view_id
+    try:
+        assert not is_released(place, [str(place / "0" / "upper")])
+    finally:
+        if isinstance(held, int):
+            os.close(held)
+        elif isinstance(held, tuple):
+            for each in held:
+                each.close()
+        else:
+            held.close()
+    # The kernel ends an overlay a moment after the last of them.
+    wait_for(lambda: is_released(place, [str(place / "0" / "upper")]))
+    await road.data("view.keep", view_id)
+    assert (road.root / "kept/x").read_text() == "shown\n" and (road.root / "kept/x").stat().st_nlink == 1
+
+
+async def test_a_process_in_a_folder_of_a_view_is_known_to_the_kernel(road: Road) -> None:
+    view_id, file, folder = await outliving(road)
+    os.close(file)
+    place = road.home / "views" / view_id
+    child = subprocess.Popen(["sleep", "1000"], cwd=f"/proc/self/fd/{folder}", pass_fds=[folder])
+    os.close(folder)
+    try:
+        assert not is_released(place, [str(place / "0" / "upper")])
+    finally:
+        child.kill()
+        child.wait()
+    wait_for(lambda: is_released(place, [str(place / "0" / "upper")]))
 
 
 async def test_what_is_swapped_behind_a_kept_view_is_never_read_through(road: Road, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from computer_linker.audit.masks import looks_secret, masked
 from computer_linker.audit.redact import fact, label, path_preview, preview, unknown_operation
 from computer_linker.audit.secret import Key
+from computer_linker.transports.http.sessions import session_label
 
 KEY = Key(b"k" * 32)
 
@@ -111,6 +112,9 @@ def test_targets_that_are_no_paths_are_kept_only_when_they_are_handles_or_places
 def test_names_facts_and_unknown_operations() -> None:
     assert label("claude-code 1.2 (linux)", KEY) == "claude-code 1.2 (linux)"
     assert label("evil\nname", KEY).startswith("[")
+    # The session of a client over HTTP, by which its evidence and its operations belong together.
+    session = session_label(b"0123")
+    assert label(session, KEY) == session
     assert unknown_operation("file.raed", KEY) == "file.raed"
     assert unknown_operation("FAKE", KEY).startswith("[")
     digest = "ab12" * 16

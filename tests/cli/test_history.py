@@ -127,8 +127,10 @@ async def test_a_batch_that_came_halfway_says_how_far(tmp_path: Path) -> None:
         nothing = {"operations": [{"op": "file.read", "scope": "free", "target": "missing"}]}
         await road.call("batch.run", scope="free", input=nothing)
     told = command(tmp_path / "home").stdout
-    assert re.search(r"  ran a batch +1 of 3 steps done; 1 failed: no yes  ", told), told
-    assert re.search(r"batch +failed: not found  ", told)
+    assert re.search(
+        r"  ran a batch: write a\.txt; write b\.txt; write c\.txt +1 of 3 steps done; 1 failed: no yes  ", told
+    ), told
+    assert re.search(r"batch: read missing +failed: not found  ", told)
     assert (tmp_path / "asking" / "b.txt").read_text() == "x"
 
 
@@ -192,6 +194,8 @@ async def test_show_tells_everything_of_one_operation_and_undo_takes_its_id(tmp_
         assert lines[:2] == ["tests: wrote notes.txt", "done"]
         assert "  -first" in lines and "  +second" in lines
         assert f"$ computer-linker undo {whole}" in lines
+        began = datetime.fromisoformat(str(event["startedAt"])).astimezone()
+        assert re.search(rf"^started at +{began:%Y-%m-%d %H:%M:%S}$", told.stdout, re.MULTILINE), told.stdout
     details = json.loads(command(home, "show", whole, "--json").stdout)
     assert details["event"]["machineId"] == "test-machine" and details["undoable"] is True
     assert command(home, "show", "ZZZZZZZ").returncode == 1

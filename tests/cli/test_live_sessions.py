@@ -4,14 +4,14 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from computer_linker import home as places
-from computer_linker.audit.wording import what
+from computer_linker.audit.wording import described, what
 from computer_linker.policy.visible_text import client_label
 from computer_linker.serve.owner_calls import OwnerCalls
 from support import commands
@@ -22,6 +22,7 @@ from support.oauth import CALLBACK, Browser, pkce, query, tokens
 from support.pair import Pair, open_pair
 from support.road import OWNER
 from support.service import (
+    LEGACY,
     META,
     TOKEN,
     Http,
@@ -111,6 +112,9 @@ def test_a_running_call_is_listed_and_stopped_by_its_id(service: Service) -> Non
         (found,) = json.loads(command(service.home, "call", "list", "--json").stdout)["calls"]
         assert (found["op"], found["scope"]) == ("command.run", "app") and "tests" in found["client"]
         assert found["operation"] in command(service.home, "call", "list").stdout
+        rows = json.loads(command(service.home, "history", "--json").stdout)["events"]
+        assert [row["outcome"] for row in rows if row["operationId"] == found["operation"]] == ["running"]
+        assert "the service ended" not in command(service.home, "history", "--limit", "1").stdout
         assert command(service.home, "call", "stop", found["operation"]).returncode == 0
         assert "aborted" in json.dumps(answer.result(timeout=30))
     assert "No call of a client runs." in command(service.home, "call", "list").stderr
@@ -161,6 +165,26 @@ def test_others_of_its_name_may_begin_a_session_and_a_new_token_lets_all_back(tm
     """Found: an ended client without a session locked out every client of its HTTP library until a restart."""
     with serving(tmp_path, token=TOKEN) as own:
         _come_back(own)
+
+
+def test_an_ended_script_keeps_no_client_of_its_library_from_the_handshake(tmp_path: Path) -> None:
+    """Found: `initialize` was answered with 401 until the token was rotated."""
+    agent, write = {"User-Agent": "library/1.0"}, {"scope": "app", "op": "file.write", "input": {"content": "x"}}
+    about = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "another", "version": "1"}}
+    with serving(tmp_path, token=TOKEN) as own, closing(own.http()) as http:
+
+        def script(target: str) -> int:
+            call = {"action": "computer_operation", **write, "target": target}
+            return http.send("POST", "/api/v1/control", call, agent)[0]
+
+        assert script("first.txt") == 200
+        run(own.home, "revoke", only(own.home, "owner token")["id"])
+        assert script("ended.txt") == 404 and not (own.root / "ended.txt").exists()
+        assert http.send("POST", "/mcp", rpc(0, "initialize", about), agent)[0] == 200
+        session = {**agent, "mcp-session-id": http.headers["mcp-session-id"], "mcp-protocol-version": LEGACY}
+        params = {"name": "computer_operation", "arguments": {**write, "target": "other.txt"}}
+        assert http.send("POST", "/mcp", rpc(1, "tools/call", params), session)[0] == 200
+        assert (own.root / "other.txt").exists() and script("later.txt") == 404
 
 
 def _come_back(service: Service) -> None:
@@ -266,7 +290,7 @@ def test_a_new_token_ends_the_batches_and_the_processes_of_the_old_one(tmp_path:
         batch = {
             "scope": "app",
             "op": "batch.run",
-            "input": {"operations": [step, after]},
+            "input": {"operations": [{**after, "target": "before.txt"}, step, after]},
             "options": {"stopOnError": False},
         }
         answer = pool.submit(http.modern, "tools/call", {"name": "computer_operation", "arguments": batch})
@@ -276,7 +300,14 @@ def test_a_new_token_ends_the_batches_and_the_processes_of_the_old_one(tmp_path:
         done = json.loads(rotated.stdout)
         assert (done["rotated"], done["stopped"] >= 1, done["ended"]) == (True, True, 1), rotated
         envelope = json.loads(answer.result(timeout=60)["result"]["content"][0]["text"])
-        assert not envelope["ok"] and "has ended this session" in envelope["error"]["message"], envelope
+        message = envelope["error"]["message"]
+        assert not envelope["ok"] and "has ended this session" in message, envelope
+        assert "1 of its steps had ended, and one was under way" in message and "Nothing was done" not in message
+        assert (own.root / "before.txt").exists()
+        [stopped] = [event for event in owners_history(own.home) if event["op"] == "batch.run"]
+        row = described(stopped)  # type: ignore[arg-type]
+        assert row.what.startswith("ran a batch: write before.txt; run "), row
+        assert row.outcome == "1 of 3 steps done, then stopped", row
         (process,) = json.loads(command(own.home, "process", "list", "--json").stdout)["processes"]
         assert process["status"] != "running", process
         assert not [name for name in ("after.txt", "step-ended", "p-ended") if (own.root / name).exists()]

@@ -1,12 +1,14 @@
 """Secrets on the command line: stored from standard input, listed without values, allowed to a scope, removed."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from computer_linker.vault.secret import placeholder_for
-from support.canary import CANARY, is_in
+from computer_linker.vault.ssh_key import canonical_key, secret_parts
+from support.canary import CANARY, is_in, is_key_in
 from support.commands import command
 from support.service import serving
 
@@ -115,3 +117,105 @@ def test_a_placeholder_has_only_a_well_known_prefix_of_the_secret(value: str, ke
     assert made.startswith(kept) and len(made) == len(value)
     pairs = [(one, other) for one, other in zip(made[len(kept) :], value[len(kept) :], strict=True) if other.isalnum()]
     assert sum(one == other for one, other in pairs) * 2 < len(pairs), made
+
+
+def key_in(folder: Path, *options: str) -> Path:
+    path = folder / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path), *options], check=True, timeout=60)
+    return path
+
+
+def known(folder: Path, name: str) -> Path:
+    """A host's key, in a file as `ssh-keyscan` writes it."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "host")], check=True, timeout=60)
+    path = folder / "known"
+    path.write_text(f"# a comment\n{name} {(folder / 'host.pub').read_text()}")
+    return path
+
+
+@pytest.mark.parametrize("is_hashed", [False, True])
+def test_an_ssh_key_is_stored_for_one_host_with_the_keys_that_the_owner_recorded(home: Path, is_hashed: bool) -> None:
+    key, hosts = key_in(home.parent), known(home.parent, "[git.example.org]:2222")
+    if is_hashed:
+        subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(hosts)], check=True, capture_output=True, timeout=60)
+    added = command(home, "secret", "add", "deploy", "--for", "ssh://git@git.example.org:2222", "--host-key", hosts, "--value-file",
+                    key, "--json")  # fmt: skip
+    assert added.returncode == 0, added.stderr
+    made = json.loads(added.stdout)
+    shown = subprocess.run(
+        ["ssh-keygen", "-lf", str(home.parent / "host.pub")], capture_output=True, text=True, check=True
+    )
+    assert made["place"] == "ssh://git@git.example.org:2222" and made["variable"] == "SSH_AUTH_SOCK"
+    assert [each.split()[1] for each in made["hostKeys"]] == [shown.stdout.split()[1]]
+    allowed = command(home, "scope", "allow-secret", "app", "deploy", "--json")
+    assert json.loads(allowed.stdout)["network"] == ["git.example.org:2222"], allowed.stderr
+    (seed,) = secret_parts(canonical_key(key.read_text()))
+    assert not any(is_key_in(path.read_bytes(), seed) for path in home.rglob("*") if path.is_file())
+
+
+def test_the_usual_known_hosts_are_read(home: Path) -> None:
+    key = key_in(home.parent)
+    (home.parent / ".ssh").mkdir()
+    known(home.parent, "git.example.org,alias.example.org").rename(home.parent / ".ssh" / "known_hosts")
+    env = {"HOME": str(home.parent)}
+    words = ("--value-file", str(key), "--json")
+    added = command(home, "secret", "add", "one", "--for", "ssh://alias.example.org", *words, env=env)
+    assert added.returncode == 0 and len(json.loads(added.stdout)["hostKeys"]) == 1, added.stderr
+    unknown = command(home, "secret", "add", "two", "--for", "ssh://git.example.org:2222", *words, env=env)
+    assert unknown.returncode != 0 and "ssh-keyscan" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("origin", "options"),
+    [
+        ("ssh://git@git.example.org", ("--header", "X-Key")),
+        ("ssh://git@git.example.org", ("--env", "KEY")),
+        ("ssh://git@git.example.org", ("--app", "gedit")),
+        ("ssh://-oProxyCommand=x@git.example.org", ()),
+        ("ssh://other.example.org", ()),
+        ("git@git.example.org", ()),
+        ("git.example.org", ()),
+        ("ftp://git.example.org", ()),
+    ],
+)
+def test_a_key_that_is_not_for_one_recorded_ssh_host_is_refused(
+    home: Path, origin: str, options: tuple[str, ...]
+) -> None:
+    key, hosts = key_in(home.parent), known(home.parent, "git.example.org")
+    done = command(home, "secret", "add", "deploy", "--for", origin, "--host-key", hosts, "--value-file", key, *options)
+    assert done.returncode != 0, done
+    assert json.loads(command(home, "secret", "list", "--json").stdout)["secrets"] == []
+
+
+def test_a_key_with_a_passphrase_and_what_is_no_key_are_refused(home: Path) -> None:
+    hosts = known(home.parent, "git.example.org")
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "open sesame", "-f", str(home.parent / "key")],
+        check=True,
+        timeout=60,
+    )
+    for value in (home.parent / "key", home.parent / "key.pub", hosts):
+        done = command(
+            home,
+            "secret",
+            "add",
+            "deploy",
+            "--for",
+            "ssh://git.example.org",
+            "--host-key",
+            hosts,
+            "--value-file",
+            value,
+        )
+        assert done.returncode != 0, done
+    assert json.loads(command(home, "secret", "list", "--json").stdout)["secrets"] == []
+
+
+def test_a_scope_is_let_ask_for_hosts_and_no_more(home: Path) -> None:
+    allowed = command(home, "scope", "allow-host", "app", "--ask")
+    assert allowed.returncode == 0 and "you are asked for others" in allowed.stdout, allowed
+    assert scope_of(home)["network"] == ["ask"]
+    assert command(home, "scope", "allow-host", "app").returncode != 0
+    assert command(home, "scope", "allow-host", "app", "a.example.org", "--ask").returncode != 0
+    assert command(home, "scope", "deny-host", "app", "--ask").returncode == 0
+    assert scope_of(home)["network"] is False

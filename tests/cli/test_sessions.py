@@ -135,7 +135,7 @@ def test_what_a_session_left_running_ends_with_it(tmp_path: Path) -> None:
             b"\\", b""
         )
         http.close()
-        assert running("7303")
+        wait_for(lambda: running("7303"))
         assert run(service.home, "revoke", session["id"]).returncode == 0
         wait_for(lambda: not running("7303"))
         wait_for(lambda: "principal.end" in history(service.home))

@@ -3,6 +3,7 @@
 import json
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ def test_a_usual_breakage_is_repaired_and_can_be_put_back(
     done = doctor.repair(home, operation)
     assert sentence in done[0] and operation in done[-1]
     assert load(home) == good, "no right was added"
-    anyio.run(undo_config_change, home, operation)
+    anyio.run(partial(undo_config_change, home, operation, is_agreed=True))
     assert (home / "config.json").read_text() == text
 
 

@@ -1,7 +1,9 @@
 """The config as it is now."""
 
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from computer_linker.config.live import LiveConfig
 from computer_linker.config.runtime import effective
+from computer_linker.config.schema import Config
 from computer_linker.config.store import ensure, update
 from computer_linker.errors import ConfigInvalid, ExecutionFailed
 from computer_linker.policy.paths import is_denied, rules_of
@@ -38,6 +41,31 @@ def test_a_change_holds_from_the_next_call_on(home: Path, tmp_path: Path) -> Non
 def test_an_unchanged_file_is_not_read_again(home: Path) -> None:
     live = LiveConfig(home, fresh_for_s=0)
     assert live.current() is live.current()
+
+
+def test_a_thread_that_asks_during_a_read_gets_what_was_read(home: Path, tmp_path: Path) -> None:
+    reading, goes_on = threading.Event(), threading.Event()
+
+    def check(config: Config) -> list[str]:
+        if config.scopes:
+            reading.set()
+            assert goes_on.wait(30)
+        return []
+
+    live = LiveConfig(home, check, fresh_for_s=0)
+    assert live.current().scopes == []
+    add_scope(home, tmp_path)
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            first = threads.submit(live.current)
+            assert reading.wait(30)
+            second = threads.submit(live.current)
+            wait([second], timeout=0.5)
+            assert not second.done(), "neither an error nor the config of before"
+        finally:
+            goes_on.set()
+        assert second.result(30) is first.result(30)
+    assert [scope.id for scope in live.current().scopes] == ["app"]
 
 
 def put(home: Path, change: Callable[[dict[str, Any]], None]) -> None:

@@ -75,7 +75,9 @@ def test_a_failed_write_says_so_and_leaves_nothing_behind(home: Path) -> None:
     )
     assert "as it was" in done.stdout
     assert (home / "config.json").read_bytes() == before
-    assert sorted(path.name for path in home.iterdir()) == ["config.json", "config.last-good.json", "config.lock"]
+    assert sorted(path.name for path in home.iterdir()) == [
+        "config.json", "config.last-good.json", "config.lock", "config.noted.json",
+    ]  # fmt: skip
 
 
 def test_writers_at_the_same_time_lose_nothing(home: Path, tmp_path: Path) -> None:

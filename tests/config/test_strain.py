@@ -61,7 +61,9 @@ def test_what_a_killed_writer_left_does_not_stop_the_next(tmp_path: Path) -> Non
     (home / ".config.json-left").write_text("half")
     update(home, lambda value: value.update(port=5000))
     assert load(home).port == 5000
-    assert sorted(path.name for path in home.iterdir()) == ["config.json", "config.last-good.json", "config.lock"]
+    assert sorted(path.name for path in home.iterdir()) == [
+        "config.json", "config.last-good.json", "config.lock", "config.noted.json",
+    ]  # fmt: skip
 
 
 _JSON = st.recursive(

@@ -10,6 +10,7 @@ import pytest
 from computer_linker.approvals.approvals import Approvals
 from computer_linker.approvals.request import Answer, ApprovalRequest, NeedsInput
 from computer_linker.approvals.standing import extents_of
+from computer_linker.audit.wording import described
 from support.pair import events_of
 from support.road import LOCAL, Road, folder_scope
 
@@ -158,10 +159,34 @@ async def test_what_was_allowed_already_and_what_is_refused_are_named_and_not_co
     async with person(asking, "no") as shown:
         assert (await batch(asking, write("free.txt", "2")))["ok"]
         assert shown == [] and (asking.root / "free.txt").read_text() == "2"
-        done = await batch(asking, write("free.txt", "3"), write("../out.txt"), DELETE)
+        done = await batch(asking, write("free.txt", "3"), write("../out.txt"), DELETE, stopOnError=False)
     assert done["error"]["code"] == "denied_by_person" and (asking.root / "free.txt").read_text() == "2"
     assert "1. file.write free.txt (you allowed such requests already)" in shown[0]
     assert "2. file.write ../out.txt (will be refused: " in shown[0]
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (write("../out.txt"), "path_out_of_scope"),
+        ({"op": "file.reed", "target": "a.txt"}, "unknown_operation"),
+        ({"op": "file.write", "target": "a.txt", "input": {"contents": 1}}, "invalid_request"),
+        ({"op": "file.read", "scope": "nowhere", "target": "a.txt"}, "unknown_scope"),
+    ],
+    ids=["outside", "unknown", "malformed", "no scope"],
+)
+async def test_the_owner_is_not_asked_about_a_batch_with_a_step_that_must_be_refused(
+    asking: Road, step: dict[str, Any], code: str
+) -> None:
+    """Found: the owner was asked, said yes, and the batch failed at the step that had to be refused anyway."""
+    async with person(asking, "yes") as shown:
+        done = await batch(asking, write("first.txt"), step)
+        assert done["error"]["code"] == code and done["error"]["details"]["step"] == 2, done
+        assert "Step 2 of 2" in done["error"]["message"] and "the owner was not asked" in done["error"]["message"]
+    assert shown == [] and approvals(asking).waiting() == []
+    assert not (asking.root / "first.txt").exists(), "no step was run"
+    [event] = await events_of(asking, "batch.run")
+    assert described(event).what.startswith("tried to run a batch: write first.txt; "), event  # type: ignore[arg-type]
 
 
 async def test_a_dialog_that_needs_the_call_again_never_runs_a_step_twice(asking: Road) -> None:

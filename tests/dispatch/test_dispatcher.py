@@ -112,6 +112,11 @@ async def test_without_the_capability_nothing_about_the_request_is_learnt(tmp_pa
         envelope = await road.call("file.read", {"not": "even a path"}, options={"nonsense": 1})
         assert envelope["error"]["code"] == "permission_denied"
         assert envelope["error"]["details"]["missing"] == ["fs:read"]
+        assert envelope["error"]["details"]["ownerCanAllow"] == "computer-linker scope edit app --allow fs:read"
+        run = await road.call("command.run", input={"command": ["true"]})
+        assert run["error"]["details"]["ownerCanAllow"] == "computer-linker setup FOLDER --shell"
+        # No right of a folder scope would give it a clipboard.
+        assert "ownerCanAllow" not in (await road.call("clipboard.read"))["error"]["details"]
 
 
 async def test_explain_tells_without_doing(road: Road) -> None:

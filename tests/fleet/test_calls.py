@@ -16,6 +16,7 @@ from computer_linker.audit.store import AuditStore
 from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.fleet.machines import Machines
 from computer_linker.fleet.settings import AllowedHub, FleetFile
+from computer_linker.model.principal import account_of
 from support.fleet import Fleet, until
 from support.road import LOCAL
 from support.sleepers import running
@@ -44,7 +45,7 @@ async def test_a_machine_is_used_by_name_and_by_id(fleet: Fleet) -> None:
     assert (laptop.root / "b.txt").read_text() == "from afar"
     events = (await laptop.road.data("history.timeline"))["events"]
     who = "fleet:hub-" + ":".join(re.findall("....", fleet.signer.fingerprint[:20]))
-    assert {event["principal"] for event in events if event["op"].startswith("file.")} == {who}
+    assert {account_of(event["principal"]) for event in events if event["op"].startswith("file.")} == {who}
 
 
 async def test_what_a_hub_left_running_ends_when_the_machine_parts_from_it(fleet: Fleet) -> None:

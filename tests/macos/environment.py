@@ -20,8 +20,11 @@ def make(folder: Path) -> Path:
     python = folder / "bin" / "python"
     python.symlink_to(_BASE)
     (folder / "pyvenv.cfg").write_text(f"home = {_BASE.parent}\ninclude-system-site-packages = false\n")
-    ours = sysconfig.get_path("purelib")
-    (packages / "macos-shim.pth").write_text(f"{ours}\n{SOURCE}\n{HERE}\nimport macos_shim\n")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        # By links, so that the environment has them itself: the decoders' interpreter looks there alone.
+        if package.suffix != ".pth":
+            (packages / package.name).symlink_to(package)
+    (packages / "macos-shim.pth").write_text(f"{SOURCE}\n{HERE}\nimport macos_shim\n")
     if (
         ripgrep := shutil.which("rg", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     ) is not None:

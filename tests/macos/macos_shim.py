@@ -239,6 +239,13 @@ def _mach_timebase_info(ratio: Any) -> int:
     return 0
 
 
+def _sysctlbyname(name: bytes, buffer: Any, size: Any, _new: Any, _length: Any) -> int:
+    if name != b"kern.bootsessionuuid":
+        return -1
+    ctypes.memmove(buffer, _read_hidden("/proc/sys/kernel/random/boot_id").strip().upper() + b"\0", 37)
+    return 0
+
+
 def _proc_listallpids(buffer: Any, size: int) -> int:
     _allowed.append("/proc")
     try:
@@ -285,6 +292,7 @@ _allowed: list[str] = []
 _LIBPROC: dict[str, Any] = {
     "proc_pidinfo": _proc_pidinfo, "proc_listallpids": _proc_listallpids, "mach_timebase_info": _mach_timebase_info,
     "flistxattr": _flistxattr, "fgetxattr": _fgetxattr, "fsetxattr": _fsetxattr,
+    "sysctlbyname": _sysctlbyname,
 }  # fmt: skip
 
 install()

@@ -1,10 +1,13 @@
 """The product on a stand-in for macOS: it starts there, serves, runs commands, and refuses what it refuses on Linux.
 
 No test here has run on a Mac. The stand-in is this Linux machine without what macOS lacks (macos_shim.py says what).
+The mission's points 000-013, 000-162 and 000-225 (the service on macOS), 000-228 (a laboratory for it), 003-001 (the bridge).
 """
 
 import json
 import os
+import plistlib
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any
 import pytest
 
 from macos import environment
+from support.waiting import wait_for
 
 _IMPORTS = """
 import importlib, pkgutil, sys
@@ -149,6 +153,39 @@ def test_a_command_runs_and_its_programs_are_not_the_owner(python: Path, home: P
         )
         handle = str(started["data"]["processId"])
         assert served.call("command.stop", handle)["data"]["status"] == "stopped"
+
+
+def test_the_bridge_answers_this_user(served: Served) -> None:
+    assert served.call("file.list", ".")["ok"]
+    meta = {
+        "schemaVersion": 1,
+        "requestId": "5f0c6d3e-6d5c-4a58-9f0b-2f6b1a0f7c11",
+        "workspacePath": str(served.home.parent),
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "desktop.health", "params": {"meta": meta}}
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(60)
+        link.connect(str(served.home / "bridge.sock"))
+        link.sendall(json.dumps(message).encode() + b"\n")
+        health = json.loads(link.makefile().readline())["result"]
+    assert (health["system"], health["peer"]["pid"]) == ("macos", os.getpid())
+
+
+def test_what_launchd_would_start_starts_and_answers(python: Path, home: Path) -> None:
+    """The mission's point 001-121, as far as it can be shown without launchd."""
+    assert (
+        environment.run(python, "-m", "computer_linker", "setup", str(home.parent / "work"), home=home).returncode == 0
+    )
+    printed = environment.run(python, "-m", "computer_linker", "service", "install", "--print", home=home).stdout
+    job = plistlib.loads(printed[printed.index("<?xml") :].encode())
+    variables = {"PATH": os.environ["PATH"], "HOME": str(home.parent), "COMPUTER_LINKER_HOME": str(home)}
+    with subprocess.Popen(job["ProgramArguments"], env=variables | job.get("EnvironmentVariables", {})) as running:
+        try:
+            wait_for(lambda: (home / "service.sock").exists() or running.poll() is not None)
+            answer = environment.run(python, "-m", "computer_linker", "scope", "list", home=home)
+            assert (running.poll(), answer.returncode) == (None, 0) and "work" in answer.stdout, answer
+        finally:
+            running.terminate()
 
 
 def _started_with(python: Path, home: Path) -> str:

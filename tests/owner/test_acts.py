@@ -108,7 +108,7 @@ def test_processes(service: Service) -> None:
     started = call(service, "command.start", ".", input={"command": "sleep 93.5"})
     process = started["data"]["processId"]
     stopped = done(service, "process.stop", "process", "stop", process)
-    assert stopped["summary"] == {"process": process, "inScope": "app"}
+    assert stopped["summary"] == {"command": "sleep 93.5", "process": process, "inScope": "app"}
     listed = json.loads(cli(service, "process", "list", "--json").stdout)["processes"]
     assert [one["status"] for one in listed if one["processId"] == process] == ["stopped"]
 
@@ -186,7 +186,12 @@ def test_rows_of_settings_and_answers_say_what_they_are_about(service: Service) 
     assert "`confirm`" in refused.outcome
     assert cli(service, "approvals", "deny", waiting(service, "told.txt")).returncode == 0
     answer = described(cast(HistoryEvent, event_of(service.home, "approvals.deny")))
-    assert answer.what.startswith("denied the request file.write told.txt in asks of ")
+    assert answer.what.startswith("denied the request to write told.txt in asks of ")
+    steps = {"operations": [{"op": "file.write", "target": "told.txt", "input": {"content": "x"}}, {"op": "file.list"}]}
+    batch = call(service, "batch.run", scope="asks", input=steps)["error"]["details"]["approvalId"]
+    assert cli(service, "approvals", "deny", batch).returncode == 0
+    answer = described(cast(HistoryEvent, event_of(service.home, "approvals.deny")))
+    assert answer.what.startswith("denied the request to run a batch: write told.txt; list in asks of ")
     for mode in ("never", "all"):
         assert cli(service, "scope", "edit", "asks", "--policy", f"confirm={mode}").returncode == 0
     assert described(cast(HistoryEvent, event_of(service.home, "scope.edit"))).what == (

@@ -33,6 +33,8 @@ def test_status_and_the_client_are_given_the_reason_why_a_scope_is_closed(tmp_pa
         assert answer["ok"] is False and "CANARY" not in json.dumps(answer)
         error = answer["error"]
         assert error["code"] == "permission_denied" and "config file, which is not valid" in error["message"]
+        hint = command(home, *read[:-1]).stderr
+        assert "hint: computer-linker doctor names the line" in hint and "scope edit" not in hint, hint
         del document["scopes"][0]["policy"]["confrim"]
         (home / "config.json").write_text(json.dumps(document))
         assert "CANARY" in command(home, *read).stdout
@@ -57,6 +59,20 @@ def test_the_owner_goes_on_as_clients_do_while_the_file_is_broken(tmp_path: Path
         command(home, "stop")
     refused = command(home, "op", "file.read", "x")
     assert refused.returncode == 1 and "config.json" in refused.stderr, "without a service nothing is in force"
+
+
+def test_the_hint_of_a_missing_folder_is_a_command_that_helps(tmp_path: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "root"
+    write_config(home, root, token="t" * 32)
+    root.rename(tmp_path / "away")
+    try:
+        read = command(home, "op", "file.read", "x")
+        assert read.returncode == 1 and "hint: computer-linker doctor names the folder" in read.stderr, read.stderr
+        assert str(root) in command(home, "doctor").stdout
+        assert command(home, "doctor", "--fix").returncode in (0, 1)
+        (tmp_path / "away").rename(root)
+    finally:
+        command(home, "stop")
 
 
 def test_status_counts_the_requests_that_wait(tmp_path: Path) -> None:

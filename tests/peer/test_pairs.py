@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from computer_linker.errors import PermissionDenied
+from computer_linker.model.principal import account_of
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.peers import PeerManager
 from computer_linker.service.routing import ComputerRouter
@@ -40,7 +41,7 @@ async def test_a_paired_computer_is_used_by_its_name(pair: Pair) -> None:
     assert undone["ok"], undone
     assert not (pair.laptop.root / "b.txt").exists()
     events = (await pair.laptop.data("history.timeline", principal=OWNER))["events"]
-    assert {pair.caller} == {event["principal"] for event in events if event["op"].startswith("file.")}
+    assert {pair.caller} == {account_of(event["principal"]) for event in events if event["op"].startswith("file.")}
 
 
 async def test_the_machine_acted_upon_has_the_last_word(pair: Pair) -> None:

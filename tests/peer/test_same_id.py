@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from computer_linker.model.principal import account_of
 from computer_linker.transports.peer.table import PeerTable
 from support.pair import Pair, open_pair
 from support.road import OWNER
@@ -37,4 +38,4 @@ async def test_a_new_key_under_a_removed_id_is_another_principal(tmp_path: Path)
         seen = await pair.desk.call("history.timeline", scope="laptop/app")
         assert "file.write" not in {event["op"] for event in seen["data"]["events"]}
         events = (await pair.laptop.data("history.timeline", principal=OWNER))["events"]
-        assert {before} == {event["principal"] for event in events if event["op"] == "file.write"}
+        assert {before} == {account_of(event["principal"]) for event in events if event["op"] == "file.write"}

@@ -1,6 +1,7 @@
 """Applications and notices on a real X11 desktop."""
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from dbus_fast.aio import MessageBus
 
 from computer_linker.computer.base import Computer
 from support.desktop import Desktop, missing
-from support.road import Road, computer_scope
+from support.road import Road, computer_scope, folder_scope
+from support.service import serving
 from support.waiting import until, until_awaited
 
 pytestmark = [pytest.mark.anyio, pytest.mark.desktop]
@@ -164,3 +166,51 @@ async def test_an_application_gets_the_sessions_environment(desktop: Desktop, en
     assert {f"{name}={value}" for name, value in session.items()} <= set(held)
     assert await computer.apps.close(app.id)
     await computer.aclose()
+
+
+async def test_an_application_is_not_answered_over_http_with_the_owner_token(
+    tmp_path: Path, desktop: Desktop, entries: Path
+) -> None:
+    """Found: what a client opened was the owner over HTTP, once it had read the token (F22)."""
+    if lacking := missing("xterm"):
+        pytest.skip(f"not installed: {lacking}")
+    home, token = Path(desktop.env["HOME"]), "token-of-the-owner-0123456789abcdef"
+    answers = home / "answers.txt"
+    answers.unlink(missing_ok=True)
+    scopes = [computer_scope("desk"), folder_scope(tmp_path / "root")]
+    with serving(tmp_path, token=token, env=dict(desktop.env), scopes=scopes) as service:
+        ask = (
+            "import json,socket,urllib.request as r,urllib.error as e\n"
+            "out=[]\n"
+            "call={'action':'computer_operation','scope':'app','op':'file.write','target':'planted','input':{'content':'x'}}\n"
+            "body=json.dumps(call)\n"
+            f"head='POST /api/v1/control HTTP/1.1\\r\\nHost: 127.0.0.1:{service.port}\\r\\nAuthorization: Bearer {token}\\r\\n'\n"
+            "head+=f'Content-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n'\n"
+            "for _ in range(20):\n"
+            f"    s=socket.create_connection(('127.0.0.1',{service.port})); s.sendall((head+body).encode()); s.close()\n"
+            "for path in ('/api/v1/history','/healthz'):\n"
+            f"    q=r.Request('http://127.0.0.1:{service.port}'+path,headers={{'Authorization':'Bearer {token}'}})\n"
+            "    try: out.append(r.urlopen(q,timeout=60).status)\n"
+            "    except e.HTTPError as x: out.append(x.code)\n"
+            "open('answers.new','w').write(str(out))\n"
+            "import os; os.rename('answers.new','answers.txt')\n"
+        )
+        (home / "ask.py").write_text(ask)
+        (entries / "our.Asking.desktop").write_text(
+            "[Desktop Entry]\nType=Application\nName=Asking\nStartupWMClass=Asking\n"
+            'Exec=xterm -class Asking -e sh -c "python3 ask.py; cat"\n'
+        )
+
+        def operate(op: str, target: str | None = None) -> bytes:
+            call = {"action": "computer_operation", "scope": "desk", "op": op, **({"target": target} if target else {})}
+            with closing(service.http()) as link:
+                status, body = link.send("POST", "/api/v1/control", call)
+            assert status == 200, body
+            return body
+
+        assert b'"ok":true' in operate("app.open", "our.Asking")
+        await until(answers.exists)
+        assert answers.read_text() == "[403, 200]" and not (tmp_path / "root" / "planted").exists()
+        # The tests' own program, with the same token, is answered.
+        assert b'"ok":true' in operate("app.list")
+        operate("app.close", "our.Asking")

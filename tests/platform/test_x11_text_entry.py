@@ -45,6 +45,26 @@ async def test_nothing_is_cleared_where_no_field_is_described(road: Road, deskto
     desktop.end(process)
 
 
+async def test_a_route_to_a_terminal_lets_keys_through_while_it_has_the_keyboard(
+    road: Road, desktop: Desktop, tmp_path: Path
+) -> None:
+    if lacking := missing("xterm"):
+        pytest.skip(f"not installed: {lacking}")
+    file = tmp_path / "typed.txt"
+    process = desktop.launch("xterm", "-T", "Routed", "-e", "sh", "-c", f"cat > {file}")
+    await _window(road, "Routed")
+    elsewhere = {"text": "lost", "route": {"window": "no such window"}}
+    refused = await road.call("desktop.type_text", scope="desk", input=elsewhere)
+    assert refused["error"]["code"] == "element_not_found", refused
+    for route in ({"window": "Routed"}, {"app": "xterm"}, {"pid": process.pid}):
+        typed = await road.call("desktop.type_text", scope="desk", input={"text": "here ", "route": route})
+        assert typed["ok"], (route, typed)
+    await road.data("desktop.press", scope="desk", input={"key": "enter", "route": {"window": "Routed"}})
+    await until(lambda: file.exists() and file.read_text())
+    assert file.read_text() == "here here here \n"
+    desktop.end(process)
+
+
 async def test_a_terminal_gets_characters_that_the_keyboard_lacks(road: Road, desktop: Desktop, tmp_path: Path) -> None:
     if lacking := missing("xterm", "xclip"):
         pytest.skip(f"not installed: {lacking}")

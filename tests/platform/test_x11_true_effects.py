@@ -38,11 +38,14 @@ async def road(tmp_path: Path, desktop: Desktop) -> AsyncIterator[Road]:
 
 
 @pytest.fixture
-async def ticking(tmp_path: Path, desktop: Desktop, road: Road) -> AsyncIterator[Session]:
+async def ticking(
+    tmp_path: Path, desktop: Desktop, road: Road, request: pytest.FixtureRequest
+) -> AsyncIterator[Session]:
     if lack := lacking("gtk3"):
         pytest.skip(f"not installed: {lack}")
     journal = tmp_path / "ticking.jsonl"
-    process = desktop.launch("/usr/bin/python3", str(APPS / "gtk3_ticking.py"), str(journal))
+    how = getattr(request, "param", ())
+    process = desktop.launch("/usr/bin/python3", str(APPS / "gtk3_ticking.py"), str(journal), *how)
     form = Ticking("gtk3", process, journal)
     await until(lambda: form.events("ready"))
     computer = this_computer(desktop.env)
@@ -63,6 +66,28 @@ async def test_a_clock_is_no_evidence_for_a_dead_button(ticking: Session) -> Non
     assert "confirmed" not in effects
     # It really was pressed each time; nothing came of it.
     assert len(ticking.form.events("clicked")) == 8
+
+
+@pytest.mark.parametrize(
+    "ticking",
+    [
+        pytest.param(("1", "1000"), id="a-clock"),
+        pytest.param(("12", "700"), id="rows"),
+        pytest.param(("12", "3000"), id="refreshed"),
+    ],
+    indirect=True,
+)
+async def test_what_starts_to_change_after_a_quiet_time_is_no_evidence(ticking: Session) -> None:
+    await _clicked(ticking, "Live")
+    # Long enough to take what keeps still for calm.
+    never = {"condition": {"selectorExists": {"role": "button", "name": "Never"}}}
+    await ticking.call("desktop.wait_until", {"app": ticking.form.app}, input=never, options={"timeoutSeconds": 7})
+    assert ticking.form.process is not None
+    os.kill(ticking.form.process.pid, signal.SIGUSR1)
+    await until(lambda: ticking.form.events("changed"))
+    effects = [(await _clicked(ticking, "Dead"))["effect"] for _ in range(6)]
+    assert "confirmed" not in effects, effects
+    assert len(ticking.form.events("clicked")) == 7
 
 
 async def test_a_live_button_is_confirmed_beside_a_clock(ticking: Session) -> None:

@@ -127,12 +127,12 @@ def test_words_that_mean_nothing_are_refused(word: str) -> None:
 def test_a_field_that_is_not_there_is_answered_with_those_that_are() -> None:
     with pytest.raises(InvalidRequest) as refused:
         OP.parse("a", {"text": "a"}, {"volume": 3})
-    assert refused.value.message == "`options.volume`: there is no such field, only loud, label."
+    assert refused.value.message == "`options.volume`: there is no such field."
+    assert refused.value.details["fields"] == ["loud", "label"]
     with pytest.raises(InvalidRequest) as refused:
         OP.parse("a", {"text": "a", "parts": [{"name": "a", "size": 1}]}, {})
-    assert refused.value.message == "`input.parts.0.size`: there is no such field.", (
-        "another model's fields are not named"
-    )
+    assert refused.value.message == "`input.parts.0.size`: there is no such field."
+    assert "fields" not in refused.value.details, "another model's fields are not named"
 
 
 def test_a_value_is_json_where_it_is_json() -> None:

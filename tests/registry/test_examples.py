@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from computer_linker.registry.operation import Example
 from computer_linker.registry.reference import EXAMPLES_FILE, whole_catalog
 from support.documents import excel, row
+from support.project import make_project
 from support.road import Road, computer_scope, folder_scope
 
 RECORDED = Path(__file__).parents[2] / "docs" / "reference" / EXAMPLES_FILE
@@ -22,34 +22,6 @@ EXAMPLES = [
     for example in op.examples
     if example.runs
 ]
-
-
-def make_project(root: Path) -> None:
-    """The small project that examples speak of."""
-    files = {
-        "notes.txt": "first line\nsecond line\nthird line\n",
-        "README.md": "# Example\n\nA small project.\n",
-        "config.json": '{"debug": false}\n',
-        "src/main.py": "from greet import greet\n\n\ndef main() -> None:\n    print(greet('world'))  # TODO: more\n",
-        "src/greet.py": "def greet(name: str) -> str:\n    return f'Hello, {name}!'\n",
-        "src/app.py": "class App:\n    def run(self) -> None:\n        print('TODO')\n",
-        "docs/guide.md": "# Guide\n",
-        "drafts/idea.txt": "an idea\n",
-        "drafts/old.txt": "an old idea\n",
-        "old.txt": "old\n",
-        "package.json": json.dumps({"name": "example", "scripts": {"test": "echo ok", "build": "echo built"}}),
-        ".gitignore": "build/\n",
-    }
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    git = ["git", "-c", "user.name=Example", "-c", "user.email=example@example.com", "-C", str(root)]
-    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
-        subprocess.run([*git, *words], check=True, timeout=30)
-    for key, value in (("user.name", "Example"), ("user.email", "example@example.com")):
-        subprocess.run([*git, "config", key, value], check=True, timeout=30)
-    (root / "notes.txt").write_text("first line\nsecond line\nthird line\nfourth line\n")
 
 
 def test_every_example_is_understood_where_it_cannot_be_run_too() -> None:

@@ -40,6 +40,10 @@ READ_AS: list[tuple[dict[str, Any], str]] = [
         {"op": "file.patch", "target": "notes.txt", "input": {"edits": [{"old_string": "one", "newText": "1"}]}},
         "`edits[0].old_string` was read as `oldText`.",
     ),
+    (
+        {"op": "file.patch", "target": "notes.txt", "input": {"oldText": "one", "newText": "1"}},
+        "`oldText` was read as `edits[0].oldText`.",
+    ),
 ]
 
 
@@ -84,6 +88,14 @@ async def test_the_history_has_what_ran(road: Road) -> None:
         ),
         ({"op": "file.find", "input": {"name": "*.txt"}}, {"input": {"pattern": "*.txt"}}),
         ({"op": "file.find", "target": "*.txt"}, {"input": {"pattern": "*.txt"}}),
+        (
+            {"op": "file.search", "input": {"pattern": "two"}, "options": {"include": "*.txt"}},
+            {"input": {"query": "two"}, "options": {"glob": "*.txt"}},
+        ),
+        (
+            {"op": "file.search", "input": {"pattern": "two"}, "options": {"context": 1}},
+            {"input": {"query": "two"}, "options": {"contextBefore": 1, "contextAfter": 1}},
+        ),
         ({"op": "file.read_many", "input": {"files": ["notes.txt"]}}, {"input": {"paths": ["notes.txt"]}}),
         ({"op": "command.run", "target": "echo hi"}, {"input": {"command": "echo hi"}}),
         ({"op": "command.run", "input": {"command": "echo", "args": ["hi"]}}, {"input": {"command": ["echo", "hi"]}}),
@@ -142,6 +154,33 @@ async def test_what_could_mean_two_things_or_nothing_is_refused_and_nothing_happ
 
 
 @pytest.mark.anyio
+async def test_the_field_that_is_unknown_is_named_not_its_neighbour_in_another_spelling(road: Road) -> None:
+    error = (await send(road, op="file.search", input={"pattern": "two"}, options={"colour": "red"}))["error"]
+    assert "`options.colour`" in error["message"] and "query" not in error["message"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (
+            {"op": "document.edit", "target": "a.docx", "input": {"edits": [{"oldText": "a", "newText": "b"}]}},
+            {"input": {"texts": [{"oldText": "a", "newText": "b"}]}},
+        ),
+        (
+            {"op": "code.rename", "target": "a.py", "input": {"name": "one", "newName": "two"}},
+            {"input": {"symbol": "one", "newName": "two"}},
+        ),
+    ],
+)
+async def test_a_name_that_another_operation_has_is_corrected(
+    road: Road, wrong: dict[str, Any], right: dict[str, Any]
+) -> None:
+    corrected = (await send(road, **wrong))["error"]["details"]["corrected"]
+    assert corrected == {"scope": "app", **wrong, **right}
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
@@ -149,6 +188,10 @@ async def test_what_could_mean_two_things_or_nothing_is_refused_and_nothing_happ
         ("file.grep", "file.search"),
         ("edit_file", "file.patch"),
         ("file.raed", "file.read"),
+        ("bash", "command.run"),
+        ("shell.exec", "command.run"),
+        ("cat", "file.read"),
+        ("git.add", "git.stage"),
     ],
 )
 async def test_an_unknown_operation_names_the_one_that_is_meant_with_its_signature(
@@ -157,3 +200,20 @@ async def test_an_unknown_operation_names_the_one_that_is_meant_with_its_signatu
     error = (await send(road, op=name, target="notes.txt"))["error"]
     assert error["code"] == "unknown_operation" and error["details"]["similar"][0] == meant
     assert error["details"]["signature"].startswith(f"{meant}(")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("file.reed", "file.read"),
+        ("file.wirte", "file.write"),
+        ("git.statsu", "git.status"),
+        ("comand.run", "command.run"),
+    ],
+)
+@pytest.mark.anyio
+async def test_the_nearest_name_is_suggested_first(road: Road, wrong: str, right: str) -> None:
+    """Found: `file.reed` was answered with `file.tree` first."""
+    envelope = await send(road, op=wrong, target="notes.txt")
+    assert envelope["error"]["code"] == "unknown_operation"
+    assert envelope["error"]["details"]["similar"][0] == right

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
+from computer_linker.model.info import INFO_PARTS
 from computer_linker.registry.reference import whole_catalog
 from computer_linker.registry.schema import signature
 from computer_linker.service.catalogue import FILE_NAME, Catalogue
@@ -17,11 +19,11 @@ from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.programs import InstalledPrograms
 from computer_linker.transports.mcp.fast_path import FastPath, Negotiated, ToolCall
 from computer_linker.transports.mcp.profiles import profile_of
-from computer_linker.transports.mcp.schemas import INFO_PARTS
 from computer_linker.transports.mcp.tools import Tools
 from support.lines import stdio
 from support.road import LOCAL, Road, folder_scope
 from support.service import serving, wait_for
+from support.waiting import until
 
 PLAIN = ["fs:read", "fs:write", "search:read", "git:read", "git:write"]
 
@@ -125,7 +127,7 @@ async def test_no_introspection_call_takes_more_than_five_milliseconds(tmp_path:
     async with Road.open(tmp_path, scopes) as road:
         path = FastPath(Tools(road.app.dispatcher, ServiceIntrospection(road.app)))
         known = Negotiated(era="handshake", client=client, profile=profile_of(client))
-        asked: list[dict[str, Any]] = [{}, {"operations": ["git.*"]}, {"include": INFO_PARTS}]
+        asked: list[dict[str, Any]] = [{}, {"operations": ["git.*"]}, {"include": list(INFO_PARTS)}]
         asked += [{"include": [part]} for part in INFO_PARTS]
         for arguments in asked:
             call = ToolCall("get_computer_info", arguments)
@@ -150,10 +152,38 @@ async def test_what_a_service_built_is_read_by_the_next_one_of_the_same_source(t
         assert await info(road, include=["operations"]) == whole
         assert (await info(road, operations=["grep"]))["operations"][0]["name"] == "file.search"
         assert len(loaded_operations()) == imported
-    # Of another source it is not read.
-    about = json.loads(kept.read_bytes())
-    about["operations"]["file.read"]["signature"] = "of another version"
-    kept.write_text(json.dumps({**about, "stamp": "another"}))
+
+
+@pytest.mark.anyio
+async def test_what_was_built_of_another_source_is_soon_built_anew(tmp_path: Path) -> None:
+    """It is used until the source was compared, which takes longer than an answer."""
+    async with Road.open(tmp_path) as road:
+        await road.app.services.use(Catalogue).warm()
+        built, whole = await info(road), await info(road, include=["operations"])
+    kept = tmp_path / "home" / FILE_NAME
+    current = kept.read_bytes()
+    head, *rows = current.split(b"\n")
+    about = json.loads(head)
+    read = next(row for row in about["facts"] if row["name"] == "file.read")
+    read["signature"] = "of another source"
+    about["facts"].append({**read, "name": "file.gone", "names": ["file.gone"], "is_checked": True})
+    kept.write_bytes(b"\n".join([json.dumps({**about, "stamp": "another"}).encode(), *rows, rows[0]]))
+    async with Road.open(tmp_path) as road:
+        catalogue = road.app.services.use(Catalogue)
+        await catalogue.load()
+        assert catalogue.signatures(["file.read"]) == {"file": ["of another source"]}
+        assert "file.gone" in catalogue.usable(road.app.config.scopes), "what is gone is no fault"
+        await until(lambda: kept.read_bytes() == current)
+        assert await info(road) == built
+        assert await info(road, include=["operations"]) == whole
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]\n", b'{"stamp": "x", "facts": [{"name": 1}]}', b"\xff"])
+async def test_a_broken_kept_catalogue_is_built_anew(tmp_path: Path, content: bytes) -> None:
+    async with Road.open(tmp_path) as road:
+        built = await info(road)
+    (tmp_path / "home" / FILE_NAME).write_bytes(content)
     async with Road.open(tmp_path) as road:
         assert await info(road) == built
 
@@ -194,7 +224,78 @@ def test_a_program_that_is_installed_is_found_without_a_wait(tmp_path: Path, mon
     assert not programs.tools([])["pnpm"].available
 
 
+def test_a_program_that_did_not_change_is_asked_for_its_version_once(tmp_path: Path) -> None:
+    asked, program = tmp_path / "asked", tmp_path / "pnpm"
+    program.write_text(f"#!/bin/sh\necho asked >> {asked}\necho 9.1.2\n")
+    program.chmod(0o755)
+    code = (
+        "import sys, pathlib; from computer_linker.service.programs import InstalledPrograms;"
+        "print(InstalledPrograms(pathlib.Path(sys.argv[1])).tools([])['pnpm'].version)"
+    )
+
+    def version() -> str:
+        command = [sys.executable, "-c", code, str(tmp_path)]
+        return subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=60).stdout
+
+    assert (version(), version(), asked.read_text()) == ("9.1.2\n", "9.1.2\n", "asked\n")
+    program.write_text("#!/bin/sh\necho 9.1.3\n")
+    assert version() == "9.1.3\n"
+    next(tmp_path.glob("programs-*.json")).write_text('{"pnpm": 1}')
+    assert version() == "9.1.3\n"
+
+
 def test_every_part_alone_is_answered_over_stdio(tmp_path: Path) -> None:
     with serving(tmp_path) as service, stdio(service.home) as lines:
         for part in INFO_PARTS:
             assert lines.tool("get_computer_info", include=[part])["isError"] is False, part
+
+
+@pytest.mark.anyio
+async def test_forty_who_ask_for_the_programs_at_once_start_each_program_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, started = tmp_path / "programs", tmp_path / "started"
+    programs.mkdir()
+    (programs / "rg").write_text(f"#!/bin/sh\necho started >> {started}\necho ripgrep 14.1.0\n")
+    (programs / "rg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    async with Road.open(tmp_path) as road:
+        answers = await asyncio.gather(*(info(road, include=["tools"]) for _ in range(40)))
+        assert {answer["tools"]["rg"]["version"] for answer in answers} == {"14.1.0"}
+        assert started.read_text().splitlines() == ["started"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"include": ["identity"] * 1000},
+        {"include": ["everything"]},
+        {"include": "scopes"},
+        {"include": [["scopes"]]},
+        {"include": ["scopes", None]},
+        {"operations": ["a" * 101]},
+        {"operations": ["file.*"] * 51},
+        {"operations": [""]},
+        {"operations": ["[" * 100]},
+        {"operations": ["\u202efile.read"]},
+        {"operations": {"file.read": 1}},
+        {"scope": "app"},
+    ],
+)
+async def test_a_malformed_question_is_refused_in_few_words(tmp_path: Path, asked: dict[str, Any]) -> None:
+    async with Road.open(tmp_path) as road:
+        answer = await info(road, **asked)
+        assert answer["ok"] is False and answer["error"]["code"] == "invalid_request"
+        assert len(to_json(answer)) < 2_000, "nothing of a long question is repeated"
+
+
+@pytest.mark.anyio
+async def test_patterns_of_many_stars_cost_little(tmp_path: Path) -> None:
+    patterns = [f"{'*?' * 40}{chr(97 + number % 26)}z{number}" for number in range(50)]
+    async with Road.open(tmp_path) as road:
+        await info(road)
+        began = time.process_time()
+        assert (await info(road, operations=patterns))["error"]["code"] == "invalid_request"
+        assert (await info(road, operations=[*["*" * 100] * 49, "*.*"]))["operations"]
+        assert time.process_time() - began < 5

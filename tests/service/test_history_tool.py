@@ -40,9 +40,9 @@ async def test_a_bundle_over_the_tool_tells_the_visible_scopes_only(tmp_path: Pa
 async def test_a_request_that_cannot_be_answered_is_told_what_can(tmp_path: Path) -> None:
     async with Road.open(tmp_path) as road:
         history = ServiceIntrospection(road.app).operation_history
-        nameless = (await history({}, LOCAL)).envelope["error"]
-        assert nameless["code"] == "invalid_request"
-        assert "timeline" in nameless["message"]
+        unknown = (await history({"view": "all"}, LOCAL)).envelope["error"]
+        assert unknown["code"] == "invalid_request"
+        assert "timeline" in unknown["details"]["views"]
         elsewhere = (await history({"view": "last", "scope": "laptop/app"}, LOCAL)).envelope["error"]
         assert elsewhere["code"] == "unknown_scope"
         assert "run `computer-linker history` there" in elsewhere["message"]

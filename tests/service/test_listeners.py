@@ -4,12 +4,14 @@ import json
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from computer_linker.model.times import shown_s
 from support.service import DEADLINE_S, PROGRAM, TOKEN, Service, environment, serving, write_config
 from support.terminal import run
 
@@ -58,6 +60,17 @@ def test_the_listener_for_paired_computers_is_listed_until_its_own_command_close
     assert run(service.home, *closing).returncode == 0
     assert not accepts(opened)
     assert "peers" not in [one["kind"] for one in told(service.home, "status")["listeners"]]
+
+
+def test_the_approval_page_is_listed_since_it_was_turned_on_until_its_own_command_closes_it(service: Service) -> None:
+    before = shown_s(time.time())
+    assert run(service.home, "config", "set", "approvalPage", "true").returncode == 0
+    (page,) = [one for one in told(service.home, "status")["listeners"] if one["kind"] == "approvalPage"]
+    assert before <= page["since"] <= shown_s(time.time())
+    (again,) = [one for one in told(service.home, "status")["listeners"] if one["kind"] == "approvalPage"]
+    assert again == page
+    assert run(service.home, *page["close"].split()[1:]).returncode == 0
+    assert "approvalPage" not in [one["kind"] for one in told(service.home, "status")["listeners"]]
 
 
 def test_without_a_service_nothing_is_listed(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ def is_in(data: bytes | str, secret: str = CANARY) -> bool:
     return any(wanted in view or wanted.lower() in view.lower() for view in _views(raw))
 
 
+def is_key_in(data: bytes, part: bytes) -> bool:
+    """Whether bytes are there, as they are or in base64 or hex, also broken into lines."""
+    return part in data or any(part in view for whole in (data, _WRAPS.sub(b"", data)) for view in _decoded(whole))
+
+
 def _views(raw: bytes) -> Iterator[bytes]:
     text = raw.decode("utf-8", "replace")
     yield raw

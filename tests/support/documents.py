@@ -100,7 +100,11 @@ def pdf(*pages: str, title: str = "") -> bytes:
         )
         bodies.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
     bodies[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>".encode()
-    bodies.append(f"<< /Title ({title}) >>".encode())
+    return pdf_of([*bodies, f"<< /Title ({title}) >>".encode()])
+
+
+def pdf_of(bodies: list[bytes]) -> bytes:
+    """A PDF of these objects: the first is its catalogue, the last its facts."""
     out = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
     places = []
     for number, body in enumerate(bodies, 1):
@@ -113,6 +117,10 @@ def pdf(*pages: str, title: str = "") -> bytes:
     return bytes(out + b"trailer\n" + trailer + b"\nstartxref\n%d\n%%%%EOF\n" % start)
 
 
+_PARTS = {".docx": "lowriter", ".odt": "lowriter", ".pptx": "loimpress", ".odp": "loimpress"}
+"""The part of LibreOffice that reads a kind of document: each is a package of its own."""
+
+
 def by_libreoffice(file: Path, to: str, place: Path) -> str:
     """The file as LibreOffice converts it; skips the test where it is not installed."""
     return converted([file], to, place)[0].read_text(encoding="utf-8", errors="replace")
@@ -123,6 +131,9 @@ def converted(files: list[Path], to: str, place: Path) -> list[Path]:
     program = shutil.which("soffice")
     if program is None:
         pytest.skip("not installed: soffice (Debian: libreoffice-calc, libreoffice-writer, libreoffice-impress)")
+    needed = {_PARTS[file.suffix] for file in files if file.suffix in _PARTS}
+    if lacking := sorted(part for part in needed if shutil.which(part) is None):
+        pytest.skip(f"not installed: {', '.join(lacking)} (Debian: libreoffice-writer, libreoffice-impress)")
     out = place / "converted"
     out.mkdir(exist_ok=True)
     profile = f"-env:UserInstallation=file://{place / 'profile'}"

@@ -38,7 +38,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
     def do_GET(self):
         body = self.read()
-        print(json.dumps([self.command, self.path, self.headers.items(), len(body)]), flush=True)
+        # One write a line: requests are served in threads.
+        sys.stdout.write(json.dumps([self.command, self.path, self.headers.items(), len(body)]) + "\\n")
+        sys.stdout.flush()
         path, _, query = self.path.partition("?")
         asked = {name: value[0] for name, value in urllib.parse.parse_qs(query).items()}
         if path == "/redirect":

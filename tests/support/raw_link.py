@@ -21,20 +21,31 @@ Answer = Callable[[ServerConnection, dict[str, Any]], Awaitable[None]]
 
 
 @asynccontextmanager
-async def raw_link(pair: Pair, **changed: Any) -> AsyncIterator[ClientConnection]:
-    """A link made by hand with the desk's own key, after a HELLO in which something may be changed."""
+async def begun_link(pair: Pair) -> AsyncIterator[tuple[ClientConnection, dict[str, Any]]]:
+    """A link made by hand with the desk's own key, and the challenge that it was sent; nothing was answered yet."""
     peer = pair.desk.app.services.use(PeerTable).find("laptop")
-    own = pair.routes.own(peer)
-    context = client_context(own.identity, peer.cert_pem)
+    context = client_context(pair.routes.own(peer).identity, peer.cert_pem)
     async with connect(
         f"wss://{pair.address}/", ssl=context, server_hostname="x", max_size=None, compression=None, proxy=None
     ) as link:
-        challenge = unpacked(await link.recv())
-        hello = {
-            "t": "hello", "v": VERSION, "nonce": challenge["nonce"], "own": b"n" * 16, "machineId": "desk-id",
-            "offer": own.offer().to_wire(), **changed,
-        }  # fmt: skip
-        await link.send(packed(hello))
+        yield link, unpacked(await link.recv())
+
+
+def greeting(pair: Pair, challenge: dict[str, Any], **changed: Any) -> bytes:
+    """The desk's HELLO, in which something may be changed."""
+    peer = pair.desk.app.services.use(PeerTable).find("laptop")
+    hello = {
+        "t": "hello", "v": VERSION, "nonce": challenge["nonce"], "own": b"n" * 16, "machineId": "desk-id",
+        "offer": pair.routes.own(peer).offer().to_wire(), **changed,
+    }  # fmt: skip
+    return packed(hello)
+
+
+@asynccontextmanager
+async def raw_link(pair: Pair, **changed: Any) -> AsyncIterator[ClientConnection]:
+    """A link made by hand with the desk's own key, after a HELLO in which something may be changed."""
+    async with begun_link(pair) as (link, challenge):
+        await link.send(greeting(pair, challenge, **changed))
         if not changed:
             assert unpacked(await link.recv())["nonce"] == b"n" * 16
         yield link

@@ -33,7 +33,7 @@ def folder_scope(root: Path, scope_id: str = "app", **policy: Any) -> dict[str, 
     return {
         "id": scope_id,
         "type": "folder",
-        "roots": [str(root)],
+        "roots": [root.as_posix()],
         "capabilities": FOLDER_CAPABILITIES,
         "policy": policy,
     }

@@ -131,7 +131,21 @@ def _git() -> list[str]:
     return [f"{_DATES}; {line.replace('$G', _GIT)}" for line in lines]
 
 
-COMMANDS = [*_files(), *_folders(), *_links(), *_texts(), *_metadata(), *_archives(), *_builds(), *_git()]
+def _several() -> list[str]:
+    """Several of these in one command."""
+    return [
+        "mv src moved && mkdir src && cp -a moved/inner src/", "mkdir d; mv notes.txt d/notes.txt; mv d/notes.txt d/other.txt",
+        "rm -r src/inner; echo file > src/inner", "mv notes.txt src/a.c; mv data.bin renamed.bin",
+        "find . -name '*.txt' -delete; find src -type f -exec touch -d 2020-01-01 {} +",
+        "touch -d 2001-02-03 notes.txt; touch new-empty; truncate -s 10 data.bin",
+        "cp -a src copy; rm -r copy/inner; sort -o notes.txt notes.txt; dd if=/dev/zero of=zeros bs=1k count=3 2>/dev/null",
+        f"{_TAR} -cf all.tar src notes.txt && rm -r src && mkdir again && tar xf all.tar -C again",
+    ]  # fmt: skip
+
+
+COMMANDS = [
+    *_files(), *_folders(), *_links(), *_texts(), *_metadata(), *_archives(), *_builds(), *_git(), *_several(),
+]  # fmt: skip
 SHORT = COMMANDS[2::9]
 """Every ninth, of every kind."""
 

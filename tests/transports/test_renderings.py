@@ -14,12 +14,17 @@ from computer_linker.registry.schema import signature
 from computer_linker.transports.mcp.content import fit
 from computer_linker.transports.mcp.info_text import shortened
 from computer_linker.transports.mcp.profiles import PROFILES, CutFrom, profile_of
+from support.documents import pdf, word
 from support.lines import stdio
 from support.service import LEGACY, MODERN, Http, Service, rpc, serving
 
 NOTES = "first line\nsecond line\n"
 READ = {"scope": "app", "op": "file.read", "target": "notes.txt"}
 RENDER = "computer-linker/render"
+PICTURE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
+)
+"""A PNG of one red pixel."""
 
 
 @pytest.fixture(scope="module")
@@ -316,12 +321,58 @@ def test_a_long_text_is_cut_at_whole_lines_within_bytes_and_lines() -> None:
     [
         ({"missing": ["fs:write"]}, "permission_denied: It needs fs:write."),
         ({"allowed": ["ls"]}, 'permission_denied: It needs fs:write.\nallowed: ls'),
+        ({"reason": "missing", "path": "notes.txt", "fields": ["a"]}, "permission_denied: It needs fs:write."),
+        ({"reason": "It is gone."}, "permission_denied: It needs fs:write.\nreason: It is gone."),
         ({"nearest": {"line": 3, "endLine": 3, "text": "  x"}}, "permission_denied: It needs fs:write.\nnearest: line 3:   x"),
     ],
 )  # fmt: skip
 def test_an_error_s_text_repeats_nothing(details: dict[str, Any], shown: str) -> None:
     error = {"code": "permission_denied", "message": "It needs fs:write.", "retryable": False, "details": details}
-    assert ModelText(Catalog({}, {})).of({"ok": False, "error": error}) == shown
+    assert ModelText(Catalog({}, {})).of({"ok": False, "error": error}, "notes.txt") == shown
+
+
+def test_an_answer_leads_on(service: Service) -> None:
+    """What a model does next is in the answer: the view and the undo of a command, the end of a file, the other operation."""
+    model = session(service, "codex")
+    (service.root / "edited.txt").write_text("one\n")
+    command = {"command": ["sed", "-i", "s/one/two/", "edited.txt"]}
+    on_view = model.text("command.run", input=command, options={"view": True})
+    assert re.search(r"exit 0, .* s, on view \w{26}: 1 changed \(view.show, view.keep, view.drop\)", on_view), on_view
+    direct = model.text("command.run", input=command)
+    undo = re.search(r"\nundo: (\w+)$", direct)
+    assert undo is not None, direct
+    assert "restored edited.txt" in model.text("file.undo", input={"operationId": undo[1]})
+    assert (service.root / "edited.txt").read_text() == "one\n"
+    edits = {"edits": [{"oldText": "one", "newText": "two"}]}
+    dry = model.text("file.patch", "edited.txt", input=edits, options={"dryRun": True})
+    assert dry == "modified edited.txt +1 -1\nnothing was changed"
+    past = model.text("file.read", "edited.txt", options={"startLine": 9})
+    assert "warning: edited.txt ends before line 9" in past
+    assert "file.list" in model.text("file.read", "src")
+    assert "command.list" in model.text("command.read", "nothing")
+    assert "file.patch" in model.text("document.edit", "edited.txt", input={"fields": {"a": "b"}})
+    (service.root / "letter.docx").write_bytes(word("Dear Ann,"))
+    assert "document.edit" in model.text("file.patch", "letter.docx", input=edits)
+    texts = {"texts": [{"oldText": "Ann", "newText": "Ben"}]}
+    assert model.text("document.edit", "letter.docx", input=texts).startswith("modified letter.docx, 1 change\nundo: ")
+
+
+def test_a_corrected_request_has_only_what_was_sent(service: Service) -> None:
+    model = session(service, "codex")
+    answer = model.call(scope="app", op="file.read", path="notes.txt", offset=2)
+    corrected = re.search(r"^corrected: (.*)$", str(answer["content"][0]["text"]), re.M)
+    assert corrected is not None
+    assert json.loads(corrected[1]) == {**READ, "options": {"startLine": 2}}
+
+
+def test_parts_of_info_that_were_asked_for_are_shown(service: Service) -> None:
+    model = session(service, "codex")
+    text = str(model.call("get_computer_info", include=["policy", "identity", "tools"])["content"][0]["text"])
+    assert "maxRuntimeSeconds" in text and "test-machine" in text
+    assert re.search(r"^git \S+ /\S*git$", text, re.M), text
+    named = str(model.call("get_computer_info", operations=["document.edit", "file.patch"])["content"][0]["text"])
+    assert "input.cells[].range: text. `B7`, or `A1:C2`." in named
+    assert "replacements:" not in named and "input.patch" not in named, "what only older clients send"
 
 
 def test_a_failed_batch_shows_what_its_steps_gave(service: Service) -> None:
@@ -353,3 +404,81 @@ def test_the_history_shows_which_command_ran(service: Service) -> None:
     made.text("command.run", ".", input={"command": ["echo", "hello"]})
     history = made.call("get_operation_history", view="last", limit=1)["content"][0]["text"]
     assert " command.run echo hello ok by codex-mcp-client" in history
+
+
+def test_the_history_names_the_day_and_the_client_once(service: Service) -> None:
+    made = session(service, "codex-mcp-client")
+    for name in ("a", "b", "c"):
+        made.text("file.stat", name)
+    shown = made.call("get_operation_history", view="last", limit=3)["content"][0]["text"].splitlines()[1:]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d file.stat c not_found by codex-mcp-client/1", shown[0]), shown
+    # A test may run over midnight.
+    assert all(
+        re.search(rf"\d\d:\d\d:\d\d file.stat {name} not_found$", line)
+        for name, line in zip("ba", shown[1:], strict=True)
+    )
+
+
+def test_an_outline_names_its_file_once(service: Service) -> None:
+    made = session(service, "claude-code")
+    (service.root / "src" / "shop.py").write_text(
+        "TAX = 0.2\n\n\nclass Cart:\n    def total(self) -> int:\n        return 1\n"
+    )
+    outline = made.text("code.outline", "src/shop.py")
+    assert outline.splitlines() == ["src/shop.py", " 1: TAX = 0.2", " 4: class Cart", "  5: def total(self) -> int"]
+    assert made.text("code.search_symbols", ".", input={"query": "Cart"}) == "src/shop.py:4: class Cart"
+    (service.root / "src" / "shop.py").unlink()
+
+
+def test_what_a_view_kept_and_what_was_deleted_can_be_taken_back(service: Service) -> None:
+    made = session(service, "codex")
+    (service.root / "kept.txt").write_text("one\n")
+    command = {"command": ["sh", "-c", "echo two > kept.txt; echo new > added.txt"]}
+    view = re.search(r"on view (\w{26})", made.text("command.run", input=command, options={"view": True}))
+    assert view is not None
+    kept = made.text("view.keep", view[1], input={"paths": ["kept.txt"]})
+    assert re.fullmatch(r"kept kept\.txt; 1 left in the view\nundo: \w{7}", kept), kept
+    assert (service.root / "kept.txt").read_text() == "two\n"
+    assert "restored kept.txt" in made.text("file.undo", input={"operationId": kept[-7:]})
+    assert (service.root / "kept.txt").read_text() == "one\n"
+    deleted = made.text("file.delete", "kept.txt")
+    assert re.fullmatch(r"deleted kept\.txt\nundo: \w{7}", deleted), deleted
+    assert made.text("view.drop", view[1]) and not (service.root / "added.txt").exists()
+
+
+def test_a_path_that_leads_to_nothing_names_the_one_that_is_meant(service: Service) -> None:
+    model, program = session(service, "codex"), session(service, "some script")
+    assert "similar: src/main.py" in model.text("file.read", "main.py").splitlines()
+    # A place as a search shows it.
+    wrong = model.text("file.read", "src/main.py:2")
+    corrected = re.search(r"^corrected: (.*)$", wrong, re.M)
+    assert corrected is not None, wrong
+    assert model.call(**json.loads(corrected[1]))["content"][0]["text"].endswith("    pass")
+    # A program that looks whether a file is there does not pay for a search.
+    error = program.call(scope="app", op="file.read", target="main.py")["structuredContent"]["error"]
+    assert "similar" not in error["details"]
+    assert model.text("file.find", ".", input={"pattern": "main"}).endswith("`*main*` finds names that contain it.")
+
+
+def test_a_suggestion_names_nothing_that_the_scope_closes(service: Service) -> None:
+    (service.root / "src" / "credentials.json").write_text("{}")
+    (service.root / "src" / ".env").write_text("KEY=1\n")
+    model = session(service, "codex")
+    for name in ("credentials.json", ".env"):
+        assert "src/" not in model.text("file.read", name)
+
+
+def test_a_picture_is_shown_to_a_model_and_named_to_a_program(service: Service) -> None:
+    (service.root / "dot.png").write_bytes(PICTURE)
+    blocks = session(service, "claude-code").call(scope="app", op="file.read", target="dot.png")["content"]
+    assert [block["type"] for block in blocks] == ["text", "image"] and "PNG picture" in blocks[0]["text"]
+    error = session(service, "some script").call(scope="app", op="file.read", target="dot.png")["structuredContent"]
+    assert error["error"]["code"] == "invalid_request" and "`image`" in error["error"]["message"]
+
+
+def test_one_page_of_a_document_is_one_page(service: Service) -> None:
+    (service.root / "book.pdf").write_bytes(pdf("First", "Second", "Third"))
+    model = session(service, "codex")
+    one = model.text("file.read", "book.pdf", options={"page": 2, "pageCount": 1})
+    assert "--- page 2 ---\nSecond" in one and "Third" not in one and "goes on: page 3" in one
+    assert "Third" in model.text("file.read", "book.pdf", options={"page": 2})

@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,19 @@ def test_calls_come_up_as_they_happen_and_fit_eighty_by_twenty_four(watched: Wat
     watched.terminal.until("[2 clients]", CLIENT[:8], "local:")
     watched.terminal.resize(60, 15)
     assert all(len(line) <= 60 for line in watched.terminal.until("[2 clients]").splitlines())
+
+
+def test_a_wide_screen_cuts_nothing_that_has_room_and_counts_clients_not_connections(watched: Watched) -> None:
+    """Found: a column of fixed width was cut beside an empty one, and two connections of one client were two clients."""
+    for _ in range(2):
+        watched.call("file.list", ".").result(30)
+    watched.terminal.resize(120, 40)
+    watched.terminal.press("4")
+    screen = watched.terminal.until("[4 listening]", "service.sock", "your own programs, which no token is asked of")
+    assert all(len(line) <= 120 for line in screen.splitlines())
+    watched.terminal.press("2")
+    screen = watched.terminal.until("[2 clients]", "1 client seen", "links")
+    assert sum(CLIENT[:8] in line for line in screen.splitlines()) == 1, screen
 
 
 def test_a_waiting_request_shows_its_difference_and_a_key_approves_or_denies_it(watched: Watched) -> None:
@@ -351,6 +365,28 @@ def test_what_was_before_is_there_and_older_calls_are_read_from_the_history(serv
         shown.until("filter: stat", "many.txt")
 
 
+def test_back_in_time_says_so_goes_on_backwards_and_comes_back(service: Service, tmp_path: Path) -> None:
+    """Found: after `t` the list stayed in the past under the word "live", and `b` began again at the newest."""
+    (service.root / "early.txt").write_text("x\n")
+    (service.root / "late.txt").write_text("x\n")
+    with Client.over_socket(home=service.home) as linker:
+        for _ in range(110):
+            linker.scope("app").call("file.stat", "early.txt")
+        until = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        linker.scope("app").call("file.stat", "late.txt")
+    with terminal(tmp_path, [*PROGRAM, "watch"], environment(service.home)) as shown:
+        shown.until("late.txt", "100 older calls")
+        shown.press("t", "bogus", "Enter")
+        shown.until("`until:` is a time such as", "late.txt", without="BEFORE")
+        shown.press("t", until, "Enter")
+        shown.until("BEFORE", "l: now", "early.txt", "100 older calls", without="late.txt")
+        shown.press("b")
+        shown.until("BEFORE", "older calls", without="100 older calls")
+        assert "late.txt" not in shown.screen
+        shown.press("l")
+        shown.until("late.txt", without="BEFORE")
+
+
 def test_it_waits_for_a_service_that_ended_and_quits_at_once(tmp_path: Path) -> None:
     with (
         serving(tmp_path) as service,
@@ -361,6 +397,34 @@ def test_it_waits_for_a_service_that_ended_and_quits_at_once(tmp_path: Path) -> 
         shown.until("NO SERVICE")
         shown.press("q")
         wait_for(lambda: not shown.is_open, seconds=5)
+
+
+def test_calls_before_it_found_a_new_service_are_shown(tmp_path: Path) -> None:
+    """Found: it took up the feed of the new service from then on, and said "live"."""
+    with (
+        serving(tmp_path) as service,
+        terminal(tmp_path / "t", [*PROGRAM, "watch"], environment(service.home)) as shown,
+    ):
+        shown.until("live")
+        assert service.stop() == 0
+        shown.until("NO SERVICE")
+        # Held while the new service starts and serves a call.
+        with held(_python_of(shown.pid)), serving(tmp_path) as service:
+            with Client.over_socket(home=service.home) as linker:
+                linker.scope("app").call("file.stat", ".")
+            os.kill(_python_of(shown.pid), signal.SIGCONT)
+            shown.until("live", "looked at")
+
+
+@contextlib.contextmanager
+def held(pid: int) -> Iterator[None]:
+    """A process that is stopped until the end at the latest."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_text_of_a_client_moves_no_cursor(watched: Watched) -> None:

@@ -1,6 +1,7 @@
 """Runs inside Windows Python (under wine, or on Windows): the Windows facets against a real Notepad, read back by messages."""
 
 import ctypes
+import os
 import subprocess
 import sys
 import time
@@ -127,12 +128,21 @@ async def pointer(computer: Computer, notepad: Notepad) -> None:
     await notepad.holds("")
 
 
+async def processes(computer: Computer, notepad: Notepad) -> None:
+    listed = {process.pid: process for process in await computer.facts.processes()}
+    own = listed[os.getpid()]
+    assert own.is_own and own.name.lower() == "python.exe" and own.cpu_seconds > 0 and own.memory_bytes > 1_000_000, own
+    assert own.started_at[:4] >= "2024"
+    (editor,) = [process for process in listed.values() if process.name.lower() == "notepad.exe"]
+    assert editor.parent == os.getpid()
+
+
 async def closing(computer: Computer, notepad: Notepad) -> None:
     assert await computer.windows.close(notepad.id)
 
 
 CHECKS: list[Callable[[Computer, Notepad], Awaitable[None]]] = [
-    windows, screen, typing, pasting, clipboard, pointer, closing,
+    windows, screen, typing, pasting, clipboard, pointer, processes, closing,
 ]  # fmt: skip
 
 

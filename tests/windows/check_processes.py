@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -9,10 +10,11 @@ from typing import Any
 
 import anyio
 
-from computer_linker.computer.facets.processes import Launch
+from computer_linker.computer.facets.processes import Launch, ProcessLimits
 from computer_linker.computer.local.windows.processes import WindowsProcesses
 from computer_linker.errors import LinkError
 from computer_linker.providers.processes.streams import Pump, collect
+from computer_linker.system.limits import cap_memory
 
 ENV = {name: os.environ[name] for name in ("SYSTEMROOT", "WINDIR", "PATH", "TEMP") if name in os.environ}
 SLEEP = "import time; time.sleep(60)"
@@ -85,7 +87,71 @@ async def refusals(processes: WindowsProcesses) -> None:
         raise AssertionError(launch)
 
 
-CHECKS: list[Callable[[WindowsProcesses], Awaitable[None]]] = [output, gate, tree, refusals]
+class WineCannot(Exception):
+    """Wine took the order and does not carry it out."""
+
+
+def is_wine() -> bool:
+    return hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
+
+
+MANY = f"""
+import subprocess, sys
+started = []
+for _ in range(4):
+    try:
+        started.append(subprocess.Popen([sys.executable, "-c", {SLEEP!r}]))
+    except OSError:
+        break
+print(len(started), flush=True)
+"""
+LARGE = """
+from computer_linker.system.limits import limit_this_process, own_use
+limit_this_process(200 << 20, 60)
+peak, seconds = own_use()
+assert peak > 1 << 20 and seconds > 0, (peak, seconds)
+try:
+    held = bytearray(600 << 20)
+    print("taken")
+except MemoryError:
+    print("refused")
+"""
+
+
+async def count(processes: WindowsProcesses) -> None:
+    child = await processes.spawn(python(MANY, limits=ProcessLimits(processes=2)))
+    child.go()
+    out, err, _ = await collect(child, 10_000)
+    if out.split() == [b"4"] and is_wine():
+        raise WineCannot("wine before version 9 does not bound the number of a job's processes")
+    assert out.split() in ([b"1"], []), (out, err)
+
+
+async def own_limits(processes: WindowsProcesses) -> None:
+    child = await processes.spawn(python(LARGE))
+    child.go()
+    out, err, _ = await collect(child, 10_000)
+    if out.split() == [b"taken"] and is_wine():
+        raise WineCannot("wine before version 9 does not bound the memory of a job's processes")
+    assert out.split() == [b"refused"], (out, err)
+
+
+async def cap_of_an_ended_process(processes: WindowsProcesses) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", "pass"])
+    ended.wait(60)
+    # Its handle is still open here, so Windows still has the process.
+    cap_memory(ended.pid, 1 << 30)
+
+
+CHECKS: list[Callable[[WindowsProcesses], Awaitable[None]]] = [
+    output,
+    gate,
+    tree,
+    refusals,
+    count,
+    own_limits,
+    cap_of_an_ended_process,
+]
 
 
 async def main() -> int:
@@ -97,6 +163,8 @@ async def main() -> int:
             with anyio.fail_after(60):
                 await check(processes)
             print(f"ok {check.__name__} {time.perf_counter() - started:.2f}s", flush=True)
+        except WineCannot as cannot:
+            print(f"skipped {check.__name__}: {cannot}", flush=True)
         except Exception as error:  # each check is told by itself
             failed += 1
             print(f"FAILED {check.__name__}: {type(error).__name__} {error}", flush=True)

@@ -1,4 +1,4 @@
-"""A window of PyQt 5 with live, dead, disabled, slow and re-created buttons; it logs each event it handles.
+"""A window of PyQt 5 (PyQt 6, where the second argument is 6) like that of the other toolkits; it logs each event it handles.
 
 Run by the system's Python. Commands come on stdin: tick, animate, still, recreate, read.
 """
@@ -8,8 +8,12 @@ import threading
 import time
 from pathlib import Path
 
-from PyQt5.QtCore import QObject, QTimer, pyqtSignal
-from PyQt5.QtWidgets import QApplication, QCheckBox, QLabel, QLineEdit, QProgressBar, QPushButton, QWidget
+if sys.argv[2:] == ["6"]:
+    from PyQt6.QtCore import QObject, QTimer, pyqtSignal
+    from PyQt6.QtWidgets import QApplication, QCheckBox, QLabel, QLineEdit, QProgressBar, QPushButton, QWidget
+else:
+    from PyQt5.QtCore import QObject, QTimer, pyqtSignal
+    from PyQt5.QtWidgets import QApplication, QCheckBox, QLabel, QLineEdit, QProgressBar, QPushButton, QWidget
 
 LOG = Path(sys.argv[1])
 NAMES = ("Alpha", "Beta", "Gamma", "Delta")
@@ -102,4 +106,4 @@ def listen() -> None:
 
 
 threading.Thread(target=listen, daemon=True).start()
-app.exec_()
+app.exec()

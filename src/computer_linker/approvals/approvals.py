@@ -31,9 +31,10 @@ from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.errors import ConfigInvalid, ConfirmRequired
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.event import Approval, Way
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, is_of
 from computer_linker.model.scope import Rights, Scope
 from computer_linker.services import Services
+from computer_linker.vault.vault import Vault
 
 Approver = Callable[[ApprovalRequest], Awaitable[Answer | None]]
 """Shows a request to a person and returns their answer; None when this channel brought none."""
@@ -43,7 +44,6 @@ FindApprover = Callable[[ApprovalRequest], Awaitable[Approver | None]]
 
 Describe = Callable[[], Awaitable[Preview | None]]
 """Returns what the request would change, as it is now."""
-
 
 Record = Callable[[ApprovalRequest, Answer, Answerer], Awaitable[str]]
 """Records an answer in the history and returns its event's id."""
@@ -75,9 +75,9 @@ async def _no_about() -> Preview | None:
 class Approvals:
     """The ledger, the standing approvals, the attached approvers, and the calls that wait for them."""
 
-    def __init__(self, store: ApprovalStore) -> None:
-        self.ledger = Ledger()
-        self.store = store
+    def __init__(self, store: ApprovalStore, vault: Vault | None = None) -> None:
+        """The secrets of `vault` are masked in whatever is shown of a request, to anyone."""
+        self.ledger, self.store, self._vault = Ledger(), store, vault
         self._approvers: dict[str, _Channel] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._changed = anyio.Event()
@@ -87,14 +87,14 @@ class Approvals:
 
     @classmethod
     def open(cls, services: Services) -> Self:
-        return cls(ApprovalStore(services.home))
+        return cls(ApprovalStore(services.home), services.use(Vault))
 
     async def issue(
         self, call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: float, about: Preview | None = None
     ) -> tuple[str, ApprovalRequest]:
         """A token for exactly this call, and the request that now waits for a person."""
         asked, canonical = new_request(call, op, scope, who, ttl_s)
-        asked = await show(asked, call, canonical, possible(about))
+        asked = await show(asked, call, canonical, possible(about), self._vault)
         await take_picture(asked)
         token = self.ledger.issue_token(asked)
         self._announce()
@@ -114,7 +114,7 @@ class Approvals:
             return _yes_of(await self._confirm_by_token(call.confirm, who, fresh.digest))
         if (yes := self._answered(who, fresh.digest)) is not None:
             return yes
-        fresh = await show(fresh, call, canonical, possible(await describe()))
+        fresh = await show(fresh, call, canonical, possible(await describe()), self._vault)
         standing = self.store.covering(fresh)
         if standing is not None:
             return Yes(standing.approval, fresh, standing.id)
@@ -146,11 +146,12 @@ class Approvals:
     def may_allow_in_dialog(self, who: Principal, asked: ApprovalRequest) -> bool:
         """Whether a yes that the client itself reports counts as the owner's. The only place that decides it.
 
-        Only where the owner allowed this client by name, at this machine, and for what a dialog shows whole. The desktop bridge's
-        phrase reaches this only where the owner set `allowPhrase`.
+        Only where the owner allowed this client by name, at this machine, and for what a dialog shows whole; never for the
+        superuser. The desktop bridge's phrase reaches this only where the owner set `allowPhrase`.
         """
         is_allowed = self.store.allows_client(who) or (who.proof == "bridge" and not who.is_remote)
-        return is_allowed and asked.fits_a_dialog
+        is_once = asked.about is not None and asked.about.is_once
+        return is_allowed and not is_once and asked.fits_a_dialog
 
     def has_standing(self, call: Call, who: Principal) -> bool:
         """Whether a standing yes may cover such a call; `confirm` decides it by what the call is for."""
@@ -222,7 +223,7 @@ class Approvals:
         """Drop a caller's requests and approvals, those that stand too."""
         if principal is not None:
             self.drop_of(principal)
-            if self.store.keep_only(standing=lambda one: one.principal != principal):
+            if self.store.keep_only(standing=lambda one: not is_of(one.principal, principal)):
                 await self.save()
         self._announce()
         return 0

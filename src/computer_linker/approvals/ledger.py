@@ -11,7 +11,7 @@ from collections import deque
 from computer_linker.approvals.request import ApprovalRequest, Denied, State
 from computer_linker.errors import ConfirmRequired, DeniedByPerson, LimitExceeded
 from computer_linker.model.event import NOT_SHOWN, TOO_MANY, Approval, Way
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, account_of, is_of
 from computer_linker.policy.visible_text import client_label
 
 _MAX_WAITING = 200
@@ -78,12 +78,17 @@ class Ledger:
 
     def forget_principal(self, principal: str) -> None:
         """Drop this caller's requests and approvals: it may come back with other rights."""
-        for asked in [asked for asked in self._asked.values() if asked.principal == principal]:
+        for asked in [asked for asked in self._asked.values() if is_of(asked.principal, principal)]:
             self._forget(asked)
 
     def forget_conversation(self, bound: tuple[str, str, str]) -> int:
-        """Drop the requests and approvals of one conversation; return how many there were."""
-        theirs = [asked for asked in self._asked.values() if asked.bound == bound]
+        """Drop the requests and approvals of one conversation, those of clients behind it too; return how many there were."""
+        principal, *link = bound
+        theirs = [
+            asked
+            for asked in self._asked.values()
+            if is_of(asked.principal, principal) and [asked.session, asked.connection] == link
+        ]
         for asked in theirs:
             self._forget(asked)
         return len(theirs)
@@ -189,7 +194,7 @@ class Ledger:
 
     def _has_room_for(self, asked: ApprovalRequest) -> bool:
         """Whether one more fits. A principal may use a quarter of the room, a conversation a part of that; a few always fit."""
-        mine = [old for old in self._asked.values() if old.principal == asked.principal]
+        mine = [old for old in self._asked.values() if account_of(old.principal) == account_of(asked.principal)]
         count, length = len(mine) + 1, sum(len(old.preview) for old in mine) + len(asked.preview)
         here = sum(old.bound == asked.bound for old in mine) + 1
         if here > _MAX_IN_CONVERSATION or count > _MAX_WAITING // 4 or (mine and length > _MAX_CHARACTERS // 4):
@@ -227,7 +232,8 @@ class Ledger:
 def _counted(asked: ApprovalRequest) -> dict[tuple[str, str | None], int]:
     """Whose noes in a row count, and how many are enough: the client's by its name without the version, and its principal's."""
     name = (asked.client or "").partition("/")[0]
-    return {(asked.principal, name): _NOES, (asked.principal, None): 2 * _NOES}
+    account = account_of(asked.principal)
+    return {(account, name): _NOES, (account, None): 2 * _NOES}
 
 
 def _is_for(asked: ApprovalRequest, who: Principal, digest: str) -> bool:

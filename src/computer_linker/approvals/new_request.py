@@ -14,6 +14,8 @@ from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Rights, Scope
 from computer_linker.policy.digest import canonical_request, digest_of
 from computer_linker.policy.visible_text import client_label, escaped, preview, quoted_client
+from computer_linker.vault.mask import Mask
+from computer_linker.vault.vault import Vault
 
 _PICTURE_S = 3.0
 _LONG = 100_000
@@ -45,8 +47,10 @@ def new_request(call: Call, op: Rights, scope: Scope, who: Principal, ttl_s: flo
     return asked, canonical
 
 
-async def show(asked: ApprovalRequest, call: Call, canonical: bytes, about: Preview | None) -> ApprovalRequest:
-    """The request with all of it as text, and its preview."""
+async def show(
+    asked: ApprovalRequest, call: Call, canonical: bytes, about: Preview | None, vault: Vault | None = None
+) -> ApprovalRequest:
+    """The request with all of it as text, and its preview. In both, the secrets of `vault` are replaced by their names."""
     is_long = len(canonical) > _LONG
     asked.preview = (
         await to_thread.run_sync(preview, canonical, asked.digest) if is_long else preview(canonical, asked.digest)
@@ -56,7 +60,19 @@ async def show(asked: ApprovalRequest, call: Call, canonical: bytes, about: Prev
             about or Preview(()), lines=(*map(escaped, call.batch), *(() if about is None else about.lines))
         )
     asked.about, asked.rest = about, rest_of(call, () if about is None else about.argv)
+    if vault is not None and (mask := vault.mask):
+        await to_thread.run_sync(_mask, asked, mask) if len(asked.text) > _LONG else _mask(asked, mask)
     return asked
+
+
+def _mask(asked: ApprovalRequest, mask: Mask) -> None:
+    """Mask the text of a request. What a yes is held to, and what stands, are the request itself."""
+    asked.preview = mask.masked_text(asked.preview)
+    if asked.about is not None:
+        # As one text: a secret may be broken into lines.
+        text = "\n".join(asked.about.lines)
+        if (masked := mask.masked_text(text)) is not text:
+            asked.about = replace(asked.about, lines=tuple(masked.split("\n")))
 
 
 async def take_picture(asked: ApprovalRequest) -> None:

@@ -56,12 +56,15 @@ class Preview:
     """What it does to files, as verbs: `writes`, `removes`; of an agent which one it starts, and in which mode."""
     links: tuple[str, ...] = ()
     """Symbolic links on these paths: what it changes lies elsewhere, so it is of no shape."""
-    is_unseen: bool = False
-    """It writes content of which not even a digest is known here. Such a yes never stands."""
+    is_once: bool = False
+    """A yes to it never stands, and no client's own dialog gives one: it writes content of which not even a digest is known, or
+    runs as the superuser."""
     application: str = ""
     """The application whose window it acts on."""
     steps: "tuple[ApprovalRequest | None, ...]" = ()
     """Of a batch: what was shown of each step that its yes covers. Such a yes never stands."""
+    does: str = ""
+    """Of a batch: its steps, for the history."""
 
     @property
     def refusal(self) -> LinkError | None:
@@ -143,11 +146,6 @@ class ApprovalRequest:
     def fits_a_dialog(self) -> bool:
         """True when a client's dialog is trusted to show the whole text; it does not report how much of it it shows."""
         return len(self.text) <= DIALOG_CHARACTERS
-
-
-def mark_of(op: str, line: str) -> str:
-    """The first sign of a line of a difference. Those of a batch are indented below their step."""
-    return line.lstrip(" ")[:1] if op == "batch.run" else line[:1]
 
 
 class NeedsInput(Exception):
@@ -243,6 +241,8 @@ def facts_of(asked: ApprovalRequest, answer: Answer, way: Way) -> dict[str, str]
     request = {"asked": asked.id, "operation": asked.op, "inScope": asked.scope, "digest": asked.digest}
     request["asker"] = asked.client or asked.principal
     seen = asked.about or Preview(())
+    if seen.does:
+        request["does"] = seen.does
     if seen.argv:
         request["command"] = command_preview(seen.argv)
     elif seen.paths:

@@ -167,10 +167,10 @@ class Standing(Model):
         if self.folder is None:
             return ""
         if self.folder == ".":
-            return " in the whole scope"
+            return " in every folder"
         if self.words or self.folder.endswith("/"):
             return f" in {escaped(self.folder.rstrip('/'))} and below"
-        return f" of {escaped(self.folder)}, or in it where it is a folder"
+        return f" of {escaped(self.folder)} (or in it, were it a folder)"
 
 
 def standing_of(
@@ -270,8 +270,8 @@ def has_shape(seen: Preview) -> bool:
 
 
 def _can_stand(asked: ApprovalRequest) -> bool:
-    is_unseen = asked.about is not None and asked.about.is_unseen
-    return asked.session != NO_SESSION and asked.can_be_allowed and not is_unseen
+    is_once = asked.about is not None and asked.about.is_once
+    return asked.session != NO_SESSION and asked.can_be_allowed and not is_once
 
 
 def _first_words(argv: Sequence[str]) -> Sequence[str]:

@@ -1,6 +1,5 @@
 """approvals.json: the standing approvals, the clients whose dialog may approve, and where requests are pushed to."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -16,6 +15,7 @@ from computer_linker.config.store import write_whole
 from computer_linker.errors import ConfigInvalid, LimitExceeded
 from computer_linker.model.base import Model
 from computer_linker.model.principal import Principal
+from computer_linker.system import os
 
 FILE_NAME = "approvals.json"
 _MAX_STANDING, _MAX_CLIENTS, _MAX_PUSH = 200, 50, 10

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Self
@@ -20,6 +19,7 @@ from computer_linker.model.base import Model
 from computer_linker.model.event import Way
 from computer_linker.policy.visible_text import escaped
 from computer_linker.services import Services
+from computer_linker.system import os
 
 _WAIT_S = 20.0
 _PRESENT_S = 3.0
@@ -77,9 +77,19 @@ class OpenedPage(Model):
     last_seen_at: str
 
 
+class OpenHost(Model):
+    """A host that the owner opened to the programs of a scope for a while, when it was asked for."""
+
+    id: str
+    scope: str
+    host: str
+    expires_at: str
+
+
 class Listed(Model):
     waiting: list[WaitingRequest]
     standing: list[StandingApproval] = []
+    hosts: Annotated[list[OpenHost], Field(description="Hosts that are open for a while.")] = []
     clients: Annotated[list[str], Field(description="Clients whose dialog may approve.")] = []
     push: Annotated[list[PushAddress], Field(description="Where requests are announced.")] = []
     pages: Annotated[list[OpenedPage], Field(description="Approval pages that are open in a browser.")] = []

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from computer_linker.model.artifact import Artifact
-from computer_linker.policy.visible_text import escaped
+from computer_linker.policy.visible_text import escaped, mark_of
 
 MAX_EMBEDDED = 8_000_000
 """Bytes of one picture or video; a larger one is listed with its digest."""
@@ -44,6 +44,7 @@ class Report:
     version: str
     asked: str = ""
     events: Sequence[Mapping[str, Any]] = ()
+    """As the history has them, with `answered`: what a person said to it."""
     pieces: Sequence[Piece] = ()
     history: str = ""
     """The result of verifying the history."""
@@ -136,8 +137,8 @@ def _step(event: Mapping[str, Any], pieces: Sequence[Piece], *, with_scope: bool
 
 
 def _about(event: Mapping[str, Any]) -> str:
-    """The target, where the history has it. A digest in place of a redacted value is left out."""
-    target = str(event.get("target") or "")
+    """The command or the target, where the history has it. A digest in place of a redacted value is left out."""
+    target = str(event.get("commandPreview") or event.get("target") or "")
     if target and not target.startswith("["):
         return target
     facts = event.get("summary") or {}
@@ -155,7 +156,8 @@ def _known(event: Mapping[str, Any], outcome: str, *, with_scope: bool) -> str:
         case _:
             words = "the service ended before its outcome was known"
     scope = f" in {event['scope']}" if with_scope and event.get("scope") else ""
-    return f"<b>{_text(words)}</b>{_text(scope)}"
+    answered = f"; {event['answered']}" if event.get("answered") else ""
+    return f"<b>{_text(words)}</b>{_text(scope + answered)}"
 
 
 def _rest(report: Report) -> str:
@@ -196,7 +198,7 @@ def _body(piece: Piece) -> str:
         return f'<video src="{_data(piece)}" controls preload="metadata"></video>'
     cut = content[:MAX_TEXT].decode("utf-8", "replace")
     more = f"\n… {len(content) - MAX_TEXT} bytes more" if len(content) > MAX_TEXT else ""
-    return f"<pre>{_lines(cut)}{more}</pre>"
+    return f"<pre class=outcome>{_marked(cut)}{more}</pre>" if one.kind == "view" else f"<pre>{_lines(cut)}{more}</pre>"
 
 
 def is_shown(artifact: Artifact) -> bool:
@@ -235,6 +237,13 @@ def _text(text: str) -> str:
 def _lines(text: str) -> str:
     """Text of several lines."""
     return "\n".join(_text(line) for line in text.replace("\r\n", "\n").replace("\t", "    ").split("\n"))
+
+
+def _marked(text: str) -> str:
+    """What a view changed, with its differences in colour."""
+    marks = {"+": "ins", "-": "del", "=": "b"}
+    found = ((marks.get(mark_of("view.show", line)), _text(line)) for line in text.split("\n"))
+    return "\n".join(line if mark is None else f"<{mark}>{line}</{mark}>" for mark, line in found)
 
 
 def _clock(at: str, *, with_day: bool = True) -> str:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import secrets
 import shutil
 import sqlite3
@@ -14,7 +13,8 @@ from typing import Any
 
 from computer_linker.errors import LimitExceeded, NotFound
 from computer_linker.model.artifact import Artifact
-from computer_linker.system import sync
+from computer_linker.model.principal import account_of
+from computer_linker.system import os, sync
 
 MAX_BYTES = 64 * 1024 * 1024
 _SWEEP_EVERY_S = 3600.0
@@ -204,11 +204,11 @@ class ArtifactStore:
         ).fetchall()
         held: dict[str, deque[tuple[str, str, int]]] = {}
         for principal, *row in rows:
-            held.setdefault(principal, deque()).append((row[0], row[1], row[2]))
+            held.setdefault(account_of(principal), deque()).append((row[0], row[1], row[2]))
         counts = Counter({principal: len(mine) for principal, mine in held.items()})
         sizes = Counter({principal: sum(row[2] for row in mine) for principal, mine in held.items()})
-        counts[owner.principal] += 1
-        sizes[owner.principal] += size
+        counts[account_of(owner.principal)] += 1
+        sizes[account_of(owner.principal)] += size
         while any(held.values()) and (count >= bounds.scope_count or total + size > bounds.scope_bytes):
             usage = counts if count >= bounds.scope_count else sizes
             largest = max((one for one in held if held[one]), key=lambda one: usage[one])

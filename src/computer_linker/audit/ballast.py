@@ -1,13 +1,13 @@
 """Ballast: space that the history gives up on a full disk, so that what makes room can still be recorded."""
 
 import errno
-import os
 import shutil
 from pathlib import Path
 
 from computer_linker.audit.layout import PRIVATE
 from computer_linker.audit.retention import OWNER
 from computer_linker.model.event import Event
+from computer_linker.system import os
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _BYTES = 4 << 20

@@ -11,6 +11,7 @@ from computer_linker.audit.masks import masked
 from computer_linker.audit.query import Filter, Visible
 from computer_linker.audit.redact import path_preview
 from computer_linker.config.schema import Config
+from computer_linker.system import NAME
 
 
 def build(store: History, config: Config | None, visible: Visible | None, found: Filter) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def build(store: History, config: Config | None, visible: Visible | None, found:
             "computerLinker": getattr(computer_linker, "__version__", "unknown"),
             "python": platform.python_version(),
             "sqlite": sqlite3.sqlite_version,
-            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "system": f"{NAME.capitalize()} {platform.release()} {platform.machine()}",
         },
         "config": None if config is None else _config(config, store, visible),
         "history": _state(store) if visible is None else _counted(store, found),

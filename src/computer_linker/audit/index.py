@@ -1,6 +1,5 @@
 """The index: a SQLite database made from the journal, for finding events. It can be deleted and rebuilt."""
 
-import os
 import re
 import sqlite3
 import threading
@@ -15,6 +14,7 @@ from computer_linker.audit.query import define_holds
 from computer_linker.audit.reading import BrokenLink, JournalPosition, Line, lines_after
 from computer_linker.audit.reserve import Anchor, kept_lines, read_anchor
 from computer_linker.audit.secret import Key
+from computer_linker.system import os
 
 SCHEMA = 4
 HANDLE = re.compile(r"(?:proc|codex|claude)_[0-9a-f]{24}\Z")

@@ -3,12 +3,10 @@
 import errno
 import json
 import logging
-import os
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
-from computer_linker.audit import lock
 from computer_linker.audit.ballast import FULL, Ballast
 from computer_linker.audit.faults import AuditDamaged, AuditUnavailable, unwritable
 from computer_linker.audit.layout import (
@@ -17,7 +15,6 @@ from computer_linker.audit.layout import (
     PRIVATE,
     SEAL,
     Head,
-    boot_id,
     damaged,
     list_segments,
     read_at,
@@ -29,7 +26,7 @@ from computer_linker.audit.layout import (
 from computer_linker.audit.reading import BrokenLink, lines_after
 from computer_linker.audit.retention import ended, first_kept
 from computer_linker.audit.secret import load_key
-from computer_linker.system import sync_data
+from computer_linker.system import boot_id, lock, os, sync_data, unlock
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +53,7 @@ class AuditJournal:
         self._held = threading.Lock()
         """Held while the open segment is synced or replaced, which happen in different threads."""
         self.head = Head(0, GENESIS, 1, 0, 0, self._boot)
-        lock.acquire(self._lock)
+        lock(self._lock)
         try:
             self._recover()
         except (BrokenLink, AuditDamaged):
@@ -64,7 +61,7 @@ class AuditJournal:
             raise
         finally:
             if self._lock >= 0:
-                lock.release(self._lock)
+                unlock(self._lock)
 
     def append(self, bodies: list[str], *, keep_lock: bool = False, is_urgent: bool = False) -> int:
         """Append records in one write; return the last one's number. Raises AuditUnavailable, having added none.
@@ -73,7 +70,7 @@ class AuditJournal:
         on a full disk.
         """
         if not self._is_locked:
-            lock.acquire(self._lock)
+            lock(self._lock)
             self._is_locked = True
         try:
             while True:
@@ -116,7 +113,7 @@ class AuditJournal:
             log.warning("the head of the history could not be kept: %s", error)
         finally:
             self._is_locked = self._is_current = False
-            lock.release(self._lock)
+            unlock(self._lock)
 
     def sync(self) -> None:
         """Sync everything appended so far to disk. Callable from another thread."""
@@ -128,7 +125,7 @@ class AuditJournal:
     def rotate_if_older(self, before: str | None, pruned_by: str = "") -> None:
         """Begin a new segment when the newest operation except `pruned_by` is older, so that all before it can be removed."""
         self.release()
-        lock.acquire(self._lock)
+        lock(self._lock)
         try:
             if os.fstat(self._file).st_size != self.head.offset:
                 self._recover()
@@ -138,7 +135,7 @@ class AuditJournal:
                 self._rotate()
                 self._write([self._heading()])
         finally:
-            lock.release(self._lock)
+            unlock(self._lock)
 
     def close(self) -> None:
         """Close the files."""

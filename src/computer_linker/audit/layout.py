@@ -1,13 +1,12 @@
 """The files of the history folder: segments of the journal, the head of the chain, the names of both."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from computer_linker.audit.faults import AuditDamaged
 from computer_linker.audit.secret import Key
-from computer_linker.system import sync
+from computer_linker.system import os, sync
 
 GENESIS = b"0" * 32
 """What the first record is linked to."""
@@ -93,14 +92,6 @@ def sync_folder(folder: Path) -> None:
         sync(handle)
     finally:
         os.close(handle)
-
-
-def boot_id() -> str:
-    """Return the boot id, which differs after each restart; empty where there is none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""
 
 
 def _seek_and_read(handle: int, size: int, offset: int) -> bytes:

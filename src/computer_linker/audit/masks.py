@@ -6,8 +6,9 @@ This is the second line of defence. The first is the allow list of what is kept 
 import re
 import unicodedata
 from functools import cache
+from itertools import product
 from operator import add
-from string import ascii_letters, digits
+from string import ascii_letters, ascii_lowercase, digits
 from urllib.parse import unquote
 
 MASK = "[masked]"
@@ -110,16 +111,11 @@ def is_random(run: str, wordlike: float = WORDLIKE) -> bool:
 @cache
 def _weights() -> dict[str, int]:
     """The weight of each pair of letters and digits; two digits, or a sign, are neutral."""
-    signs = ascii_letters + digits
-    return {a + b: _weight(a, b) for a in signs for b in signs if not (a.isdigit() and b.isdigit())}
-
-
-def _weight(first: str, second: str) -> int:
-    if first.isdigit() or second.isdigit():
-        return 1
-    if first.islower() and second.isupper():
-        return 4
-    return int(_PAIRS[(ord(first.lower()) - 97) * 26 + ord(second.lower()) - 97])
+    weights = {a + b: 1 for a, b in (*product(ascii_letters, digits), *product(digits, ascii_letters))}
+    for (a, b), weight in zip(product(ascii_lowercase, repeat=2), map(int, _PAIRS), strict=True):
+        weights[a + b] = weights[a.upper() + b] = weights[a.upper() + b.upper()] = weight
+        weights[a + b.upper()] = 4
+    return weights
 
 
 def _without_invisible(text: str) -> str:

@@ -1,6 +1,5 @@
 """Pages of events: found by the index, read from the journal, in an order that cursors can continue."""
 
-import os
 import re
 import secrets
 import sqlite3
@@ -19,6 +18,7 @@ from computer_linker.audit.secret import Key
 from computer_linker.config.load import CONFIG_NAME
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.history import HistoryEvent
+from computer_linker.system import os
 
 _SEALED = re.compile(r"s([0-9a-f]{16})([0-9a-f]{16})([0-9a-f]{16})\Z")
 _PLAIN = re.compile(r"e([0-9]{1,18})\Z")

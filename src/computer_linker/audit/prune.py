@@ -1,14 +1,13 @@
 """Prune: remove old records, from the command line or by the service once a day."""
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from computer_linker.audit import lock
 from computer_linker.audit.journal import AuditJournal
 from computer_linker.audit.layout import PRIVATE, list_segments, segment_path
 from computer_linker.audit.retention import clear_strays, prunable, retire
 from computer_linker.errors import InvalidRequest
+from computer_linker.system import lock, os
 
 KEEP_DAYS = 180
 KEEP_BYTES = 1 << 30
@@ -23,7 +22,7 @@ def prune(folder: Path, *, before: str | None = None, max_bytes: int | None = No
     """
     journal = AuditJournal(folder)
     handle = os.open(folder / "prune.lock", os.O_RDWR | os.O_CREAT | PRIVATE, 0o600)
-    lock.acquire(handle)
+    lock(handle)
     try:
         journal.rotate_if_older(before, by)
         clear_strays(folder, journal.key)

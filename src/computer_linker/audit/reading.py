@@ -1,6 +1,5 @@
 """Reads the journal's lines back, each checked against the seal of the one before it."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ from pydantic_core import from_json
 
 from computer_linker.audit.layout import PRIVATE, SEAL, list_segments, opened, read_at, segment_path
 from computer_linker.audit.secret import Key
+from computer_linker.system import os
 
 _BLOCK = 1 << 20
 

@@ -11,6 +11,7 @@ from computer_linker.audit.redact import (
     digest_of,
     escaped,
     fact,
+    is_digest,
     label,
     preview,
     reason,
@@ -21,7 +22,6 @@ from computer_linker.errors import UnknownOperation, UnknownScope
 from computer_linker.model.event import Approval, Event
 
 _LARGEST = 1 << 62
-_DIGEST = re.compile(r"\[\d{1,9} characters, [0-9a-f]{16}\]\Z")
 _REQUEST = re.compile(r"[0-9a-f]{16}(?:-[A-Z]{3})?\Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 """A ray id of Cloudflare, or a UUID."""
 MAX_SUMMARY = 16
@@ -84,7 +84,7 @@ def _names(
 
 def _known(name: str, key: Key) -> str:
     # A name that does not exist here was replaced by a digest already.
-    if not name or _DIGEST.match(name):
+    if not name or is_digest(name):
         return name
     if not name.startswith("["):
         return label(name, key)

@@ -12,8 +12,8 @@ MAX_PREVIEW = 200
 
 MAX_NAME = 80
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:@/()+,-]{0,79}\Z")
-_HANDLE = re.compile(r"(?:[a-z]{2,12}_[0-9a-f]{24}|session_[0-9a-f]{16})\Z")
-"""Ids that the service itself gives: of processes, agents, connections, and of OAuth sessions."""
+_HANDLE = re.compile(r"(?:[a-z]{2,12}_[0-9a-f]{24}|(?:session_|http-)[0-9a-f]{16})\Z")
+"""Ids that the service itself gives: of processes, agents, connections, and of OAuth and HTTP sessions."""
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
 _BASE64 = re.compile(r"(?=.*[A-Z0-9])[A-Za-z0-9+=_-]{20,}\Z")
 _HEX = re.compile(r"(?:sha256:)?[0-9a-f]{16,64}\Z")
@@ -31,6 +31,13 @@ _PATH_NOUNS = frozenset({"file", "code", "document", "git", "package"})
 _FOLDER_OPS = frozenset(
     {"command.run", "command.start", "codex.run", "codex.start", "process.start", "artifact.attach"}
 )
+PATH_FACTS = frozenset({"path", "root", "file", "destination"})
+_NAMED_OPS = frozenset({"app.close", "app.focus", "app.open", "screen.capture_process", "ui.tree"})
+"""Operations on a program by its name."""
+_PROGRAM = re.compile(r"[A-Za-z][A-Za-z0-9._-]{1,59}\Z")
+_DIGEST = re.compile(r"\[\d{1,9} characters, [0-9a-f]{16}\]")
+_ADDRESS = re.compile(r"\[[0-9A-Fa-f:.]{2,45}\](?::\d{1,5})?\Z")
+"""An IPv6 address as the list of a scope's hosts has it."""
 _DIGEST_NAMES = ("sha256", "digest", "hash", "commit", "before", "after")
 
 
@@ -60,10 +67,22 @@ def preview(op: str, target: str, key: Key) -> str:
     """What is kept of a target: a path, a handle or a place on the screen; a digest of anything else."""
     if not target:
         return ""
-    if op.partition(".")[0] in _PATH_NOUNS or op in _FOLDER_OPS:
+    if has_path(op):
         return path_preview(target, key)
+    if op in _NAMED_OPS and _PROGRAM.match(target):
+        return label(target, key)
     known = _HANDLE.match(target) or _ULID.match(target) or _PLACE.match(target)
     return target if known else digest_of(target, key)
+
+
+def has_path(op: str) -> bool:
+    """Whether the target of an operation is a path."""
+    return op.partition(".")[0] in _PATH_NOUNS or op in _FOLDER_OPS
+
+
+def is_digest(text: str) -> bool:
+    """Whether a value was kept as its digest alone."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def path_preview(path: str, key: Key) -> str:
@@ -88,11 +107,13 @@ def fact(name: str, text: str, key: Key) -> str:
     """A string an operation chose to keep: a word, an id, or a digest under a name that marks it as one."""
     if _ULID.match(text) or (_HEX.match(text) and any(word in name.lower() for word in _DIGEST_NAMES)):
         return text
-    if name == "path":
+    if name in PATH_FACTS:
         return path_preview(text, key)
+    if name == "entry" and _ADDRESS.match(text):
+        return text
     if name in ("clients", "asker"):
         return client_name(text, key)
-    if name in ("changed", "command"):
+    if name in ("changed", "command", "does"):
         return reason(command_preview(text), key)
     return label(text, key)
 

@@ -1,7 +1,6 @@
 """The reserve: what is kept of pruned segments, with sealed gaps in place of the rest, so that the chain stays provable."""
 
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from computer_linker.audit.layout import GENESIS, PRIVATE, SEAL, opened, segment_path, sync_folder
 from computer_linker.audit.reading import BrokenLink, JournalPosition, Line, checked
 from computer_linker.audit.secret import Key
-from computer_linker.system import sync
+from computer_linker.system import os, sync
 
 ANCHOR = "anchor"
 _FILE_BYTES = 8 << 20

@@ -1,6 +1,5 @@
 """Retention: old segments move into the reserve, which has a share for each principal; a sealed anchor links to the rest."""
 
-import os
 import re
 import time
 from collections import Counter
@@ -13,6 +12,8 @@ from computer_linker.audit.reading import JournalPosition, Line, lines_after
 from computer_linker.audit.reserve import Anchor, ReserveWriter, kept_lines, read_anchor, write_anchor
 from computer_linker.audit.secret import Key
 from computer_linker.model.event import Event
+from computer_linker.model.principal import account_of
+from computer_linker.system import os
 
 _CONSENTS = ("approvals.", "confirm.")
 OWNER = "cli:"
@@ -36,12 +37,12 @@ class Sorter:
         """The share of a record; None for one that is of no use by itself."""
         match fields["kind"]:
             case "intent":
-                share = self._intents[fields["operationId"]] = Share(fields["principal"], "acts")
+                share = self._intents[fields["operationId"]] = Share(account_of(fields["principal"]), "acts")
                 return share
             case "outcome":
                 return self._intents.pop(fields["operationId"], None)
             case "record":
-                return Share(fields["principal"], "acts" if _is_act(fields) else "reads")
+                return Share(account_of(fields["principal"]), "acts" if _is_act(fields) else "reads")
             case "left_out" | "lost":
                 return Share(fields.get("principal", ""), "acts")
             case _:
@@ -265,11 +266,12 @@ class Flood:
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
             self._minute, self._kept = minute, Counter()
-        who = event.principal if len(self._kept) < MAX_KINDS or event.principal in self._kept else ""
+        account = account_of(event.principal)
+        who = account if len(self._kept) < MAX_KINDS or account in self._kept else ""
         self._kept[who] += 1
         if self._kept[who] <= PER_MINUTE:
             return False
-        kind = (event.principal, event.error_code)
+        kind = (account, event.error_code)
         self._left_out[kind if len(self._left_out) < MAX_KINDS else ("", "")] += 1
         return True
 

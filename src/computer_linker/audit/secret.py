@@ -1,12 +1,11 @@
 """The key of this installation: it makes the chain unforgeable and the digests unguessable."""
 
-import os
 import secrets
 from hashlib import blake2b
 from pathlib import Path
 
 from computer_linker.audit.faults import AuditDamaged
-from computer_linker.system import sync
+from computer_linker.system import os, sync
 
 _BYTES = 32
 

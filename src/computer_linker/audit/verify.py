@@ -1,6 +1,5 @@
 """Verify: check the whole chain and report the first record that was changed."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from computer_linker.audit.layout import PRIVATE, list_segments, read_head, segm
 from computer_linker.audit.reading import BrokenLink, JournalPosition, lines_after
 from computer_linker.audit.reserve import kept_lines, read_anchor
 from computer_linker.audit.secret import Key
+from computer_linker.system import os
 
 
 @dataclass(frozen=True, slots=True)

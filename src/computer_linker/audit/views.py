@@ -106,7 +106,7 @@ def _page(store: History, question: Question, *, newest_first: bool, only_failed
     found = _filter(store, question)
     if only_failed:
         found.add("ok = 0")
-    return page(
+    listed = page(
         store.index,
         found,
         newest_first=newest_first,
@@ -114,6 +114,10 @@ def _page(store: History, question: Question, *, newest_first: bool, only_failed
         cursor=question.cursor,
         running=store.is_running,
     )
+    # The journal has an observation when it ends and a change when it begins. A page is shown by the time of the start, which
+    # its rows have; pages follow each other as the journal does, so that none is skipped.
+    by_start = sorted(listed.events, key=lambda event: event["startedAt"], reverse=newest_first)
+    return replace(listed, events=by_start)
 
 
 def _filter(store: History, question: Question) -> Filter:

@@ -1,93 +1,20 @@
 """Events in plain English, the same for the command line and the page: who, what, with which outcome, how long."""
 
+import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
+from computer_linker.audit.phrases import attempt, filled, phrases
+from computer_linker.audit.redact import PATH_FACTS, has_path, is_digest
 from computer_linker.model.event import NOT_SHOWN, TOO_MANY, WITHDRAWN
 from computer_linker.model.history import HistoryApproval, HistoryEvent
 from computer_linker.model.ids import short_id
+from computer_linker.model.times import local
 from computer_linker.policy.visible_text import client_label, principal_label
 
-PHRASES = {
-    "app.close": "closed the application", "app.focus": "focused the application", "app.list": "listed applications",
-    "app.open": "opened the application", "approvals.allow": "approved",
-    "approvals.allow_client": "let a client approve", "approvals.close": "closed approval pages", "approvals.deny": "denied",
-    "approvals.disallow_client": "let a client approve no more", "approvals.open": "opened the approval page",
-    "approvals.phone": "made a link to the approval page",
-    "approvals.revoke": "ended standing approvals", "artifact.attach": "kept as evidence",
-    "artifact.capture": "kept a picture", "artifact.ingest": "kept evidence", "artifact.list": "listed evidence",
-    "artifact.read": "read evidence", "backend.status": "looked at the backends", "batch.run": "ran a batch",
-    "browser.check": "ticked a box", "browser.click": "clicked in the browser", "browser.close": "closed the browser",
-    "browser.console": "read the browser's console", "browser.date": "chose a date",
-    "browser.dialog": "answered a page's dialog", "browser.fill": "filled a field",
-    "browser.har": "recorded network traffic of", "browser.open": "opened a page", "browser.pdf": "printed a page",
-    "browser.press": "pressed a key in the browser", "browser.record": "recorded the browser",
-    "browser.screenshot": "took a picture of a page", "browser.select": "chose an option",
-    "browser.snapshot": "looked at a page", "browser.text": "read a page", "browser.trace": "traced the browser",
-    "browser.upload": "uploaded files", "browser.wait": "waited for a page", "call.stop": "stopped the call",
-    "client.remove": "took a client's setup back",
-    "client.setup": "set up a client", "clipboard.read": "read the clipboard", "clipboard.write": "wrote the clipboard",
-    "code.context": "looked at the project", "code.outline": "outlined", "code.search_symbols": "searched symbols in",
-    "codex.end": "its agent ended", "codex.list": "listed agent sessions", "codex.read": "read the agent session",
-    "codex.run": "ran an agent in", "codex.start": "started an agent in", "codex.stop": "stopped the agent session",
-    "command.list": "listed processes", "command.read": "read output of", "command.run": "ran", "command.send": "typed into",
-    "command.start": "started", "command.stop": "stopped", "computer.explain": "asked what is allowed",
-    "config.set": "changed the config", "confirm.issue": "asked for an approval", "confirm.list": "listed approvals",
-    "desktop.abort": "aborted its acts", "desktop.click": "clicked", "desktop.drag": "dragged",
-    "desktop.find": "looked for a control", "desktop.hotkey": "pressed keys", "desktop.move": "moved the pointer",
-    "desktop.observe": "looked at the desktop", "desktop.press": "pressed a key", "desktop.scroll": "scrolled",
-    "desktop.type_text": "typed text", "desktop.wait_until": "waited for the desktop", "doctor.fix": "repaired the setup",
-    "file.copy": "copied", "file.create": "created", "file.delete": "deleted", "file.find": "looked for files in",
-    "file.list": "listed", "file.mkdir": "made the folder", "file.move": "moved", "file.patch": "patched",
-    "file.read": "read", "file.read_many": "read several files", "file.search": "searched in", "file.stat": "looked at",
-    "file.tree": "listed the tree of", "file.undo": "took back the change of", "file.write": "wrote",
-    "fleet.join": "joined a fleet", "fleet.leave": "left the fleet", "get_computer_info": "asked about this computer",
-    "get_operation_history": "read the history", "git.commit": "committed", "git.diff": "read the git diff of",
-    "git.log": "read the git log of", "git.show": "read a commit of", "git.stage": "staged",
-    "git.status": "read the git status of", "git.unstage": "unstaged", "git.worktree_create": "made a worktree of",
-    "git.worktree_list": "listed worktrees of", "halt": "halted the desktop", "history.connections": "read the history",
-    "history.debug_bundle": "made a debug bundle", "history.failed_replay": "read what failed",
-    "history.last": "read the history", "history.prune": "pruned the history", "history.sessions": "read the history",
-    "history.summary": "read the history", "history.timeline": "read the history", "history.verify": "verified the history",
-    "hub.forget": "removed a machine", "hub.invite": "invited a machine", "hub.start": "started a hub",
-    "hub.stop": "stopped the hub", "hub.trust": "trusted a machine", "network.connect": "connected to",
-    "oauth.consent": "was given access",
-    "package.list": "listed scripts of", "package.run": "ran", "package.start": "started", "pause": "paused every client",
-    "peer.accept": "accepted a computer's changes", "peer.connect": "tried to connect",
-    "peer.copy": "copied between computers", "peer.listen": "changed the peer port", "peer.pair": "paired a computer",
-    "peer.remove": "removed a computer", "principal.end": "was ended with what it ran", "process.stop": "stopped",
-    "proof.attach": "kept as evidence", "proof.capture": "kept a picture", "result.read": "read a kept result",
-    "resume": "resumed the desktop", "scope.add": "added the scope", "scope.allow": "allowed commands in the scope",
-    "scope.allow_host": "allowed a host in the scope",
-    "scope.confirm": "confirmed the scope", "scope.deny": "denied commands in the scope",
-    "scope.deny_host": "took a host from the scope", "scope.edit": "changed the scope",
-    "scope.remove": "removed the scope", "screen.capture": "took a screenshot of",
-    "screen.capture_process": "took a picture of the process", "screen.capture_window": "took a picture of the window",
-    "screen.list": "listed displays and windows", "screen.ocr": "read the text on", "screen.record": "recorded the screen",
-    "service.install": "installed the service", "service.start": "started the service",
-    "service.uninstall": "uninstalled the service",
-    "session.open": "connected", "sessions.revoke": "ended the sessions of", "setup": "set this computer up",
-    "stop": "stopped the service",
-    "token.rotate": "made a new owner token", "tunnel.start": "opened a tunnel", "tunnel.stop": "closed the tunnel",
-    "ui.tree": "read the controls of", "undo": "took back the change of", "unpause": "let clients work again",
-    "view.drop": "dropped the view", "view.keep": "kept changes of the view", "view.list": "listed views",
-    "view.show": "looked at the view", "window.close": "closed the window", "window.focus": "focused the window",
-    "window.list": "listed windows", "window.move": "moved the window",
-}  # fmt: skip
-"""Acts by operation. One that is not here is shown by its name."""
-_TO = dict(
-    pair.split("/")
-    for pair in """
-    aborted/abort accepted/accept added/add allowed/allow answered/answer approved/approve asked/ask changed/change chose/choose
-    clicked/click closed/close committed/commit confirmed/confirm copied/copy created/create deleted/delete denied/deny
-    dragged/drag dropped/drop ended/end filled/fill focused/focus halted/halt installed/install invited/invite joined/join
-    kept/keep left/leave let/let listed/list looked/look made/make moved/move opened/open outlined/outline paired/pair
-    patched/patch paused/pause pressed/press printed/print pruned/prune ran/run read/read recorded/record removed/remove
-    repaired/repair resumed/resume scrolled/scroll searched/search sent/send set/set staged/stage started/start stopped/stop
-    ticked/tick took/take traced/trace trusted/trust typed/type uninstalled/uninstall unstaged/unstage uploaded/upload
-    verified/verify waited/wait wrote/write connected/connect""".split()
-)
-"""The acts of `PHRASES` as attempts, by their first word."""
+_DANGLING = re.compile(r"( (of|in|to|for|at|by|from)|:)+\Z")
+"""What led to an object that is not known."""
 _UNASKED = ("confirm_required", "denied_by_person", "no_answer")
 _MAYBE_BEGUN = (None, "execution_failed", "timeout", "aborted")
 """Failures after which it may have had an effect."""
@@ -98,7 +25,10 @@ _REASONS = {
     "sandbox": "no sandbox to hold it",
     "network": "no network for it",
     "hosts": "not in the list of hosts",
+    "elevation": "the scope runs nothing as the superuser",
+    "config": "config.json is not valid",
     "protected": "a protected file",
+    "sensitive": "a file that usually holds a secret",
     "path_out_of_scope": "outside the scope",
     "permission_denied": "not allowed",
     "paused": "clients are paused",
@@ -107,9 +37,12 @@ _REASONS = {
     "unknown_token": "wrong credential",
 }
 _EFFECTS = {"partial": "partly done", "unverifiable": "done, not verified", "suspected_noop": "no effect seen"}
-_UNSHOWN = ("digest", "key_sha256", "hub_sha256", "changed")
-"""Facts that only `history show` has: digests, and what a change of the config repeats."""
+_ON_A_VIEW = ("command.", "package.", "codex.")
+"""Operations whose changes may be held apart, until they are kept or dropped."""
 _MAX_FACT = 80
+_PLAIN = re.compile(r"[^\s,;()\"'`]*")
+"""What cannot be taken for more than one name."""
+_FROM_CLIENTS = ("target", "host", "site", "program", "role", "op", "confirms")
 _ULID = 26
 
 
@@ -149,28 +82,33 @@ def person(principal: str, client: str | None) -> str:
     """Who calls, as every list names them: `owner`, the name a client gives itself as a label, or the principal."""
     if principal.startswith("cli:"):
         return "owner"
-    if client and not client.startswith("["):
+    if client and not is_digest(client):
         return client_label(client)
     return principal_label(principal or "unknown")
 
 
 def what(event: HistoryEvent) -> str:
     """The act and its object: `ran npm test`, `wrote notes.txt`; `tried to write notes.txt` where it did not happen."""
-    op = event["op"]
-    act = PHRASES.get(op, op)
-    if not op:
-        act = "sent a request" if event["outcome"] == "refused" else "sent a request that cannot be read"
-    elif op.startswith("["):
-        act = "asked for an unknown operation"
-    elif event["summary"].get("way") == "dialog":
-        act = f"{'refused' if op == 'approvals.deny' else 'approved'} in its own dialog"
-    first, space, rest = act.partition(" ")
-    if _did_not_happen(event) and first in _TO:
-        act = f"tried to {_TO[first]}{space}{rest}"
-    about = _object(event)
+    act, is_whole = _act(event)
+    if _did_not_happen(event):
+        act = attempt(act) or act
+    about = "" if is_whole else _object(event)
     if not about:
-        act = act.removesuffix(" of").removesuffix(" in")
+        act = _DANGLING.sub("", act)
     return f"{act} {about}".strip()
+
+
+def _act(event: HistoryEvent) -> tuple[str, bool]:
+    """What was done, and whether that names its object already."""
+    op = event["op"]
+    if not op:
+        return ("sent a request" if event["outcome"] == "refused" else "sent a request that cannot be read"), False
+    if op.startswith("["):
+        return "asked for an unknown operation", False
+    text = phrases().get(op, op)
+    if event["summary"].get("way") == "dialog":
+        text = f"{'refused' if op == 'approvals.deny' else 'approved'} in its own dialog {{request}}"
+    return filled(text, partial(_fact, event))
 
 
 def outcome(event: HistoryEvent) -> str:
@@ -178,10 +116,12 @@ def outcome(event: HistoryEvent) -> str:
     code = event["errorCode"]
     match event["outcome"]:
         case "done":
-            return _ended(event)
+            on_view = event["op"].startswith(_ON_A_VIEW) and event["summary"].get("viewId")
+            return f"{_ended(event)}, on a view" if on_view else _ended(event)
         case "refused":
-            reason = event["reason"] or code or ""
-            return f"refused: {_REASONS.get(reason, _plain(reason))}"
+            reason, step = event["reason"] or code or "", event["summary"].get("step")
+            which = f"step {step}: " if isinstance(step, int) else ""
+            return f"refused: {which}{_REASONS.get(reason, _plain(reason).partition('. ')[0])}"
         case "unknown":
             return "unknown: the service ended"
         case "changed":
@@ -256,6 +196,8 @@ def _steps_done(event: HistoryEvent) -> str | None:
     steps, ran, failed = (event["summary"].get(name) for name in ("steps", "operations", "failed"))
     if not isinstance(steps, int) or not isinstance(ran, int) or not isinstance(failed, int) or ran <= failed:
         return None
+    if not failed:
+        return f"{ran} of {steps} steps done, then stopped"
     code = event["errorCode"] or "an error"
     why = "no yes" if code == "confirm_required" else _plain(code)
     return f"{ran - failed} of {steps} steps done; {failed} failed: {why}"
@@ -281,20 +223,32 @@ def _is_no(event: HistoryEvent) -> bool:
 
 
 def _object(event: HistoryEvent) -> str:
-    """The path, the command line, or what an owner's act was about."""
+    """The path or the command line; the scope for an act on all of it."""
     if event["commandPreview"]:
         return event["commandPreview"]
-    if event["target"] not in (None, "", "."):
-        return str(event["target"])
-    if event["op"] in _OBJECTS:
-        return _OBJECTS[event["op"]](event["summary"])
-    if event["scope"]:
+    if event["target"] in (None, "", "."):
         return event["scope"] if event["target"] is not None else ""
-    return _facts(event["summary"])
+    return _fact(event, "target")
 
 
-def _host(summary: Mapping[str, object]) -> str:
-    return f"{summary.get('host') or ''}:{summary.get('port') or ''}".rstrip(":")
+def _fact(event: HistoryEvent, name: str) -> str:
+    """One fact of an event for its phrase; empty where it is not known, or kept as a digest alone.
+
+    A path is never left out: a client could hide what it did by the name that it gives a file.
+    """
+    if name in _MADE:
+        return _MADE[name](event["summary"])
+    value = event["target"] if name == "target" else event["summary"].get(name)
+    text = "" if value is None else str(value) if name == "target" else str(value)[:_MAX_FACT]
+    is_path = name in PATH_FACTS or (name == "target" and has_path(event["op"] or ""))
+    if is_digest(text) and not is_path:
+        return ""
+    return _apart(text) if is_path or name in _FROM_CLIENTS else text
+
+
+def _apart(text: str) -> str:
+    """A name that a client chose, in quotes where it could run on into the sentence that it stands in."""
+    return text if _PLAIN.fullmatch(text) else f'"{text.replace(chr(34), chr(39))}"'
 
 
 def _undone(summary: Mapping[str, object]) -> str:
@@ -306,7 +260,7 @@ def _undone(summary: Mapping[str, object]) -> str:
 
 def _files(summary: Mapping[str, object]) -> str:
     """`notes.txt and 2 more`: the first file, and how many there were."""
-    path, files = str(summary.get("path") or ""), summary.get("files")
+    path, files = _apart(str(summary.get("path") or "")), summary.get("files")
     return f"{path} and {files - 1} more" if path and isinstance(files, int) and files > 1 else path
 
 
@@ -338,62 +292,48 @@ def _changed(summary: Mapping[str, object]) -> str:
 
 
 def _until(summary: Mapping[str, object]) -> str:
-    """`until 2026-11-17 19:56 UTC, 2 stopped`"""
+    """`until 2026-11-17 19:56, 2 stopped`, in the local time"""
     until, stopped = summary.get("until"), summary.get("stopped")
-    parts = [f"until {str(until)[:16].replace('T', ' ')} UTC" if until else "", f"{stopped} stopped" if stopped else ""]
+    parts = [f"until {local(str(until))[:16]}" if until else "", f"{stopped} stopped" if stopped else ""]
     return ", ".join(filter(None, parts))
 
 
-def _rule(summary: Mapping[str, object]) -> str:
-    """`app: npm test *`"""
-    return f"{summary.get('scope') or ''}: {summary.get('command') or ''}".removesuffix(": ")
-
-
-def _placed(summary: Mapping[str, object]) -> str:
-    """`app for /home/me/app`"""
-    return f"{summary.get('scope') or ''} for {summary.get('root') or ''}".removesuffix(" for ")
-
-
-_OBJECTS: dict[str, Callable[[Mapping[str, object]], str]] = {
-    "call.stop": _stopped,
-    "config.set": _changed,
-    "codex.end": lambda summary: str(summary.get("sessionId") or ""),
-    "file.undo": _undone,
-    "git.commit": _files,
-    "git.stage": _files,
-    "git.unstage": _files,
-    "network.connect": _host,
-    "pause": _until,
-    "scope.add": _placed,
-    "scope.allow": _rule,
-    "scope.deny": _rule,
-    "scope.edit": _changed,
-    "service.start": lambda summary: f"at {summary.get('address') or 'its private socket alone'}",
-    "sessions.revoke": _ended_sessions,
-    "setup": lambda summary: "",
-    "undo": _undone,
-}
-"""What an event was about, of operations whose summary has it."""
-
-
-def _facts(summary: Mapping[str, object]) -> str:
-    """What an owner's act was about: the request that was answered, or the scope and every other fact but masked ones."""
+def _answered(summary: Mapping[str, object]) -> str:
+    """`the request to write c.txt in app of editor/1 (shape)`: what an answer was about, or how many requests."""
     facts = {name: str(value)[:_MAX_FACT] for name, value in summary.items() if value is not None}
-    if "requests" in facts and "asker" in facts:
-        return f"{facts['requests']} requests of {facts['asker']}"
-    if "operation" in facts and "inScope" in facts:
-        return f"the request {_answered(facts)}"
-    scope = facts.pop("scope", "")
-    rest = [f"{name}={v}" for name, v in facts.items() if name not in _UNSHOWN and not v.startswith("[")]
-    return " ".join([scope, *rest]).strip()
+    asker = facts.get("asker")
+    if "operation" not in facts or "inScope" not in facts:
+        return f"{facts.get('requests', 'the')} requests of {asker}" if asker else ""
+    steps = f": {_steps(summary)}" if "does" in facts else ""
+    about, extent = facts.get("command") or _apart(facts.get("path", "")), facts.get("extent", "once")
+    parts = [_to_do(facts["operation"]) + steps, about, f"in {facts['inScope']}", asker and f"of {asker}"]
+    return " ".join(filter(None, ("the request", *parts, "" if extent == "once" else f"({extent})")))
 
 
-def _answered(facts: Mapping[str, str]) -> str:
-    """`file.write c.txt in app of editor/1 (shape)`: the request that an answer was about."""
-    about, asker = facts.get("command") or facts.get("path"), facts.get("asker")
-    parts = [facts["operation"], about, f"in {facts['inScope']}", asker and f"of {asker}"]
-    extent = facts.get("extent", "once")
-    return " ".join(part for part in (*parts, "" if extent == "once" else f"({extent})") if part)
+def _steps(summary: Mapping[str, object]) -> str:
+    """`write a.txt; run make`: the steps of a batch."""
+    steps = (step.partition(" ") for step in str(summary.get("does") or "").split("; "))
+    return "; ".join(f"{_to_do(op).removeprefix('to ')} {about}".strip() for op, _, about in steps)
+
+
+def _to_do(op: str) -> str:
+    """`to write` for file.write: an operation as what is wanted; its own name where it has no phrase."""
+    act = _DANGLING.sub("", filled(phrases().get(op, ""), lambda _: "")[0])
+    return (attempt(act) or op).removeprefix("tried ")
+
+
+_MADE: dict[str, Callable[[Mapping[str, object]], str]] = {
+    "call": _stopped,
+    "change": _changed,
+    "does": _steps,
+    "ended": _ended_sessions,
+    "place": lambda summary: str(summary.get("address") or "its private socket alone"),
+    "putBack": _undone,
+    "request": _answered,
+    "these": _files,
+    "until": _until,
+}
+"""Facts that are made of several."""
 
 
 def _plain(word: str) -> str:

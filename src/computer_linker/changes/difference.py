@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from hashlib import sha256
-from typing import Any
+from typing import Any, Self
 
 from computer_linker.policy.visible_text import escaped
 
@@ -39,10 +40,28 @@ def diff_lines(
     return [head, *_bounded([_line(line) for line in lines])]
 
 
-def digests(name: str, before: bytes | None, after: bytes | None) -> list[str]:
-    """The change of a file that is not shown as text."""
-    head = f"{escaped(name)}: {_size(before)} now, {_size(after)} then; it cannot be read here"
-    return [head, f"  was {_digest(before)}", f"  becomes {_digest(after)}"]
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of a file's content that is not shown."""
+
+    size: int
+    sha256: str | None
+    """None for one that is too large to be digested here."""
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        return cls(len(content), sha256(content).hexdigest())
+
+    @property
+    def digest(self) -> str:
+        return "too large for a digest here" if self.sha256 is None else f"sha256 {self.sha256}"
+
+
+def digests(name: str, before: State | None, after: State | None) -> list[str]:
+    """The change of a file that is not shown as text; None is an absent file."""
+    was, then = ("not there" if state is None else f"{state.size} bytes" for state in (before, after))
+    old, new = ("not there" if state is None else state.digest for state in (before, after))
+    return [f"{escaped(name)}: {was} now, {then} then; it cannot be read here", f"  was {old}", f"  becomes {new}"]
 
 
 def unified(name: str, before: bytes | None, after: bytes | None, until: float) -> list[str] | None:

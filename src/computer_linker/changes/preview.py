@@ -10,7 +10,7 @@ from hashlib import sha256
 from anyio.to_thread import run_sync
 
 from computer_linker.approvals.request import Preview
-from computer_linker.changes.difference import MAX_SHOWN, diff_lines, digests
+from computer_linker.changes.difference import MAX_SHOWN, State, diff_lines, digests
 from computer_linker.changes.fingerprints import MISSING, Fingerprints
 from computer_linker.computer.facets.files import (
     Change,
@@ -49,7 +49,7 @@ async def preview(files: Files, changes: Sequence[Change], *, is_whole: bool = F
     lines = tuple(seen.prints.lines) or ("It changes no file.",)
     kinds = frozenset(map(_kind, changes))
     return Preview(
-        lines, seen.holds, obstacle=in_its_path, paths=tuple(seen.holds), kinds=kinds, is_unseen=seen.is_unseen
+        lines, seen.holds, obstacle=in_its_path, paths=tuple(seen.holds), kinds=kinds, is_once=seen.is_unseen
     )
 
 
@@ -143,7 +143,8 @@ class _Preview:
 
     async def _compare(self, path: RootedPath, before: bytes | None, after: bytes | None) -> None:
         if sum(map(len, self.prints.lines)) > MAX_SHOWN:
-            shown = digests(path.shown, before, after)
+            was, then = (None if content is None else State.of(content) for content in (before, after))
+            shown = digests(path.shown, was, then)
         else:
             compare = partial(diff_lines, until=self._until, is_whole=self.is_whole)
             shown = await run_sync(compare, path.shown, before, after)

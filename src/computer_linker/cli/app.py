@@ -1,6 +1,5 @@
 """The console script's commands, put together; every failure ends here as one line, a hint and an exit code."""
 
-import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 from computer_linker.cli.output import CliError, fail
 from computer_linker.client.socket_client import ServiceUnreachable
 from computer_linker.errors import ConfigInvalid, InvalidRequest, LinkError
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     import typer

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from computer_linker.approvals.request import mark_of
 from computer_linker.approvals.terminal import WaitingRequest
-from computer_linker.policy.visible_text import folded
+from computer_linker.policy.visible_text import folded, mark_of
 
-_MARKS = {"+": "green", "-": "red", "@": "cyan"}
+_MARKS = {"+": "green", "-": "red", "@": "cyan", "=": "bold"}
 _LEAST = 30
 
 

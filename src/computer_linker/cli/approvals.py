@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from computer_linker.cli.countdown import ask_until, drop_typed, settle
+from computer_linker.cli.countdown import ask_until, settle
 from computer_linker.cli.output import CliError, note, print_json, say
 from computer_linker.cli.owner import ask
 from computer_linker.model.times import local
 from computer_linker.policy.visible_text import folded
+from computer_linker.system.terminal import drop_typed
 
 if TYPE_CHECKING:
     from computer_linker.approvals.terminal import Listed, WaitingRequest
@@ -130,7 +131,7 @@ def _allow(item: "WaitingRequest", extent: str = "", minutes: str = "60") -> str
     allowed = ask(approvals_allow, given, Allowed)
     if allowed.standing is None:
         return "Allowed once."
-    until = "until it is revoked" if given.until_revoked else f"for {given.minutes} minutes"
+    until = "until it is revoked" if given.until_revoked else f"for {given.minutes} minute{'s' * (given.minutes != 1)}"
     return f"Allowed, and {until}: {allowed.covers}.\nTake it back with: computer-linker approvals revoke {allowed.standing}"
 
 
@@ -175,7 +176,11 @@ def _list(as_json: AsJson = False) -> None:
     for one in listed.standing:
         until = "until it is revoked" if one.expires_at is None else f"until {local(one.expires_at)}"
         stands = f"allowed {until}" if one.in_force else "not in force, for the rules of its scope were changed since"
-        say(f"{stands}: {one.covers}; by {one.by} ({one.way}); {one.id}")
+        say(f"{stands}: {one.covers}; by {one.by} ({one.way})")
+        say(f"  to end it: computer-linker approvals revoke {one.id}")
+    for host in listed.hosts:
+        say(f"programs of scope {host.scope} reach {host.host} until {local(host.expires_at)}")
+        say(f"  to end it: computer-linker approvals revoke {host.id}")
     for name in listed.clients:
         say(f"the dialog of {name} may approve its own requests")
     for address in listed.push:

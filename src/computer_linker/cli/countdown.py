@@ -1,13 +1,11 @@
 """A prompt on a terminal that counts down while it waits, and ends when there is nothing left to answer."""
 
-import contextlib
-import os
-import select
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from computer_linker.cli.output import CliError
+from computer_linker.system.terminal import drop_typed, key_by_key, keys
 
 _ERASE = "\r\x1b[K"
 _LATE_S = 3
@@ -16,7 +14,7 @@ _LATE_S = 3
 def ask_until(prompt: str, deadline: float, is_over: Callable[[], bool]) -> str | None:
     """Return the line that was typed; None when the deadline (monotonic) passed, or `is_over`, first."""
     typed = ""
-    with _key_by_key():
+    with key_by_key():
         while True:
             left = round(deadline - time.monotonic())
             sys.stderr.write(f"{_ERASE}{prompt} ({max(0, left)} s left): {typed}")
@@ -25,7 +23,7 @@ def ask_until(prompt: str, deadline: float, is_over: Callable[[], bool]) -> str 
             if left <= -_LATE_S or is_over():
                 sys.stderr.write("\n")
                 return None
-            for key in _keys():
+            for key in _typed():
                 if key in "\r\n":
                     sys.stderr.write(f"{_ERASE}{prompt}: {typed}\n")
                     return typed.strip().lower()
@@ -38,34 +36,9 @@ def settle(seconds: float) -> None:
     drop_typed()
 
 
-def drop_typed() -> None:
-    """Drop what was typed so far: it was meant for an earlier question."""
-    import termios
-
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-@contextlib.contextmanager
-def _key_by_key() -> Iterator[None]:
-    """Read each key as it is pressed; Ctrl-C still ends the program."""
-    import termios
-    import tty
-
-    before = termios.tcgetattr(sys.stdin.fileno())
-    # Not TCSAFLUSH, the default: it would drop what was typed before.
-    tty.setcbreak(sys.stdin.fileno(), termios.TCSANOW)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
-
-
-def _keys() -> str:
+def _typed() -> str:
     """What was pressed within a second."""
-    ready, _, _ = select.select([sys.stdin.fileno()], [], [], 1.0)
-    if not ready:
-        return ""
-    data = os.read(sys.stdin.fileno(), 256)
-    if not data:
+    found = keys(1.0)
+    if found is None:
         raise CliError("The terminal was closed.")
-    return data.decode("utf-8", "replace")
+    return found

@@ -3,6 +3,7 @@
 import base64
 import io
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +11,10 @@ import typer
 
 from computer_linker.cli.output import CliError, note, print_json
 from computer_linker.cli.places import state_home
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, LinkError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from computer_linker.audit.history import HistoryFolder
     from computer_linker.model.history import HistoryEvent
@@ -70,6 +71,7 @@ def _show(
     except InvalidRequest as error:
         raise CliError(error.message, "computer-linker history --help", 2) from None
     found = ask(history_list, given, HistoryView)
+    found = found.model_copy(update={"events": list(_with_running(found.events))})
     if output is not None:
         _write(output, _pretty(found.to_wire()))
     elif as_json or view in ("debug_bundle", "verify"):
@@ -80,16 +82,38 @@ def _show(
 
 def _rows(found: "HistoryView", given: "ListInput") -> "HistoryView":
     """The view with as many rows as were asked for: a part that the row of its whole shows has none of its own."""
-    from computer_linker.audit.parts import without_parts
+    from computer_linker.audit.parts import is_part, without_parts
     from computer_linker.cli.owner import ask
     from computer_linker.owner.history.list import MAX_EVENTS, HistoryView, history_list
 
     rows, asked = without_parts(found.events), given.limit
+    if rows and is_part(rows[-1]) and found.next_cursor is not None:
+        # Its whole began before it, and is the next older one.
+        asked = min(asked + _OLDER, MAX_EVENTS)
+        found = ask(history_list, given.model_copy(update={"limit": asked}), HistoryView)
+        rows = without_parts(found.events)
     while len(rows) < given.limit and found.next_cursor is not None and asked < MAX_EVENTS:
         asked = min(asked + given.limit - len(rows), MAX_EVENTS)
         found = ask(history_list, given.model_copy(update={"limit": asked}), HistoryView)
         rows = without_parts(found.events)
-    return found.model_copy(update={"events": rows[: given.limit]})
+    return found.model_copy(update={"events": list(_with_running(rows[: given.limit]))})
+
+
+def _with_running(events: "Iterable[HistoryEvent]") -> "Iterator[HistoryEvent]":
+    """The events, with those that the service runs now as running: a reader of the files sees only that they have no outcome."""
+    from computer_linker.cli.owner import ask
+    from computer_linker.owner.call.list import RunningCalls, call_list
+
+    running: set[str] | None = None
+    for event in events:
+        if event["outcome"] == "unknown":
+            if running is None:
+                running = set()
+                with suppress(CliError, LinkError):
+                    running = {call.operation for call in ask(call_list, None, RunningCalls).calls}
+            if event["operationId"] in running:
+                event["outcome"] = "running"
+        yield event
 
 
 def _export(
@@ -145,7 +169,7 @@ def _events(scope: str | None, since: str | None, query: str | None) -> "Iterato
 
     history = _history()
     history.index.catch_up()
-    return every_event(history, within(parse(query_of(query, since)), None, scope))
+    return _with_running(every_event(history, within(parse(query_of(query, since)), None, scope)))
 
 
 def _pretty(value: object) -> str:
@@ -167,6 +191,7 @@ def _write(path: Path, text: str) -> None:
 
 _MAX_PICTURES = 150
 _SIDE = 320
+_OLDER = 10
 
 
 def thumbnails(operations: Collection[str]) -> dict[str, list[str]]:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -13,9 +12,10 @@ from computer_linker.audit.history import History, every_event
 from computer_linker.audit.query import Filter, parse, within
 from computer_linker.audit.wording import described
 from computer_linker.cli.history_table import Rows, group_rows, print_events
-from computer_linker.cli.output import note, say, table
+from computer_linker.cli.output import note, say, table, visible
 from computer_linker.model.history import HistoryCount, HistoryEvent, HistoryGroup, HistorySummary
 from computer_linker.owner.history.list import HistoryView
+from computer_linker.system import os
 
 _POLL_S = 0.3
 COLUMNS = (
@@ -140,7 +140,7 @@ def private_file(path: Path) -> TextIO:
     """Open a file to write that only its owner can read, also where it was there already."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     file = os.fdopen(handle, "w", encoding="utf-8", newline="")
-    if hasattr(os, "fchmod") and path.is_file():
+    if path.is_file():
         os.fchmod(handle, 0o600)
     return file
 
@@ -162,5 +162,7 @@ def _export_to(file: TextIO, events: Iterable[HistoryEvent], format: str) -> int
 
 
 def _cell(value: Any) -> Any:
-    # A spreadsheet executes a cell that begins like a formula.
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    if not isinstance(value, str):
+        return value
+    # A spreadsheet executes a cell that begins like a formula, and a terminal what is in an escape sequence.
+    return visible(f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value)

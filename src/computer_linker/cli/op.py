@@ -62,7 +62,7 @@ def _op(
     arguments |= {"scope": f"{on}/{scope}" if on is not None else scope or _only_scope(operation), "op": name}
     if confirm is not None:
         arguments["confirm"] = {"token": confirm}
-    _send(arguments, as_json=as_json)
+    _send(operation, arguments, as_json=as_json)
 
 
 def _arguments(operation: "Operation", target: str | None, inputs: list[str], options: list[str]) -> dict[str, Any]:
@@ -86,20 +86,24 @@ def _arguments(operation: "Operation", target: str | None, inputs: list[str], op
     return arguments
 
 
-def _send(arguments: dict[str, Any], *, as_json: bool) -> None:
+def _send(operation: "Operation", arguments: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         envelope = envelope_of(arguments)
         print_json(envelope)
         raise typer.Exit(0 if envelope.get("ok") else 1)
-    _show(answer_of(arguments))
+    _show(operation, answer_of(arguments))
 
 
-def _show(data: Any) -> None:
+def _show(operation: "Operation", data: Any) -> None:
     """Text as text when text is the answer (a file, a diff, a command's output); else rows on a terminal, JSON in a pipe."""
+    from computer_linker.registry.text import render
+
     if isinstance(data, dict):
         for field in ("content", "diff", "stdout"):
             if isinstance(data.get(field), str):
-                sys.stdout.write(data[field])
+                # Where the text is a part of the answer, as a diff beside the list of changes, all of it is shown.
+                is_part = bool(operation.text.fields.keys() - {field})
+                sys.stdout.write(f"{render(data, operation.text)}\n" if is_part else data[field])
                 sys.stderr.write(str(data.get("stderr") or ""))
                 _note_outcome(data)
                 return
@@ -118,6 +122,8 @@ def _note_outcome(data: dict[str, Any]) -> None:
         note("(stopped: its time was over; --option timeoutSeconds=N gives it more)")
     elif data.get("exitCode"):
         note(f"(exit code {data['exitCode']})")
+    if view := data.get("view"):
+        note(f"(its changes are on view {view['viewId']}; computer-linker op view.show {view['viewId']} shows them)")
     if data.get("truncated"):
         note("(cut: this is not all of it; --json tells more)")
 

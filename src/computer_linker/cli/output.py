@@ -1,6 +1,7 @@
 """Output of commands: data on stdout, all else on stderr, readable without colour, one line and a hint for an error."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,13 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """Print a line about the progress of the command; not part of the answer."""
     sys.stderr.write(text + "\n")
+
+
+def visible(text: str) -> str:
+    """Lines that may hold foreign text, such as a file's name: control characters but line ends and tabs are escaped."""
+    from computer_linker.policy.visible_text import escaped
+
+    return re.sub(r"[^\n\t]+", lambda part: escaped(part[0]), text)
 
 
 def fail(message: str, hint: str = "", problems: Sequence[str] = ()) -> None:

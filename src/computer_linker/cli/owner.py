@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, ge
 import typer
 
 from computer_linker import owner
-from computer_linker.cli.output import CliError, note, print_json, progress, say, table
+from computer_linker.cli.output import CliError, note, print_json, progress, say, table, visible
 from computer_linker.cli.places import current_config, state_home
 from computer_linker.client.socket_client import Report, ask_or_start, ask_service
 from computer_linker.errors import InvalidRequest
@@ -110,9 +110,9 @@ def show(op: Operation, result: Model) -> None:
             case Table(rows, headers):
                 table(rows, headers)
             case Note(sentence):
-                note(sentence)
+                note(visible(sentence))
             case _:
-                say(line)
+                say(visible(line))
 
 
 def _rows(result: Model) -> list[tuple[str, str]]:

@@ -1,7 +1,6 @@
 """Exports evidence: one page with the related operations, or the files with a manifest."""
 
 import json
-import os
 import secrets
 import time
 from collections.abc import Iterable, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from computer_linker.cli.output import CliError
 from computer_linker.cli.places import current_config, state_home
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     from computer_linker.artifacts.report import Piece
@@ -36,6 +36,7 @@ def page_of(
     """Write the page of this evidence and the related operations."""
     from computer_linker import __version__
     from computer_linker.artifacts.report import Report, report_page
+    from computer_linker.audit.wording import approval_phrase
     from computer_linker.model.times import shown_ns
 
     events, left_out = _events(found, whole_session=whole_session)
@@ -46,7 +47,7 @@ def page_of(
         made_at=shown_ns(time.time_ns()),
         version=__version__,
         asked=asked,
-        events=events,
+        events=[{**event, "answered": approval_phrase(event)} for event in events],
         pieces=_pieces(store, found),
         history=_checked(),
         left_out=left_out,

@@ -85,7 +85,7 @@ def run() -> Steps:
     with tempfile.TemporaryDirectory(prefix="computer-linker-self-test-") as place:
         home, root = Path(place) / "state", Path(place) / "folder"
         root.mkdir()
-        (root / "hello.txt").write_text("hello\n")
+        (root / "hello.txt").write_bytes(b"hello\n")
         (Path(place) / "outside.txt").write_text("outside\n")
         config = set_up(home, SetupChoices(root, scope_id="test")).config
         with _service_ended(home):
@@ -121,7 +121,7 @@ def _loop(home: Path, root: Path) -> Steps:
         steps.check("file.read", lambda: _operation(client, read)["data"]["content"] == "hello\n")
         write = {"op": "file.write", "target": "made.txt", "input": {"content": "made\n"}}
         steps.check("file.write", lambda: _operation(client, write)["effect"] == "confirmed")
-        steps.check("the file is on disk", lambda: (root / "made.txt").read_text() == "made\n")
+        steps.check("the file is on disk", lambda: (root / "made.txt").read_bytes() == b"made\n")
         out = {"op": "file.read", "target": "../outside.txt"}
         steps.check(
             "a path outside is refused", lambda: _operation(client, out)["error"]["code"] == "path_out_of_scope"
@@ -214,5 +214,7 @@ def _wait_until_gone(home: Path) -> None:
     from computer_linker.home import take_lock
 
     until = time.monotonic() + 20
-    while time.monotonic() < until and take_lock(str(home)) is None:
+    while (lock := take_lock(str(home))) is None and time.monotonic() < until:
         time.sleep(0.02)
+    if lock is not None:
+        os.close(lock)

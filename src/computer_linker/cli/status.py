@@ -45,7 +45,10 @@ def show(answer: StatusReport, *, details: bool) -> None:
         rows.append(("waiting", f"{answer.waiting} for your answer: computer-linker approvals"))
     rows += [("why not", reason) for reason in state.blocking_reasons]
     # Next actions need the findings they refer to.
-    rows += [] if details else [("warning", sentence) for sentence in state.warnings[:_NEXT]]
+    if not details:
+        rows += [("warning", sentence) for sentence in state.warnings[:_NEXT]]
+        if more := len(state.warnings[_NEXT:]):
+            rows.append(("warning", f"{more} more: computer-linker doctor"))
     table(rows)
     if answer.listeners:
         say()

@@ -128,7 +128,9 @@ async def over_socket(home: Path | None) -> AsyncIterator[LineChannel]:
     except PermissionError as error:
         raise ClientFailed(error.strerror) from None
     whole = socket.socket(fileno=link.detach())
-    async with await anyio.abc.UNIXSocketStream.from_socket(whole) as stream, _listening(stream) as channel:
+    # Where the private channel is no Unix socket, it is joined to one of the loopback (system/windows/channel.py).
+    kind = anyio.abc.SocketStream if whole.family == socket.AF_INET else anyio.abc.UNIXSocketStream
+    async with await kind.from_socket(whole) as stream, _listening(stream) as channel:
         yield channel
 
 

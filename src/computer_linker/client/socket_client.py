@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from computer_linker import home as places
+from computer_linker.system import Detached, make_private_folders
 
 _START_DEADLINE_S = 30.0
 _LOCKED_PAUSE_S = 0.1
@@ -123,17 +123,13 @@ def start_service(home: Path) -> None:
     raise ServiceUnreachable("the service did not start in time")
 
 
-def _spawn(home: Path) -> "subprocess.Popen[bytes]":
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (home / places.LOG_NAME).open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-m", "computer_linker", "serve", "--socket-only", "--idle-exit", "60"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "COMPUTER_LINKER_HOME": os.fspath(home)},
-            start_new_session=True,
-        )
+def _spawn(home: Path) -> Detached:
+    make_private_folders(os.fspath(home))
+    return Detached(
+        [sys.executable, "-I", "-m", "computer_linker", "serve", "--socket-only", "--idle-exit", "60"],
+        {**os.environ, "COMPUTER_LINKER_HOME": os.fspath(home)},
+        os.fspath(home / places.LOG_NAME),
+    )
 
 
 def _last_error(home: Path) -> str:

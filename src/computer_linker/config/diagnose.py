@@ -4,7 +4,6 @@ An `error` keeps a scope from working or exposes more than a person would want; 
 A `warning` is worth a look. What is refused outright (`/` as a root, a root in the state folder) is in runtime.py.
 """
 
-import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from computer_linker.config.schema import Config
 from computer_linker.model.base import Model
 from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
+from computer_linker.system import os
 
 Severity = Literal["error", "warning", "info"]
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -77,10 +77,8 @@ def _refused(config: Config) -> Iterator[Finding]:
 
 
 def _private(home: Path) -> Iterator[Finding]:
-    if not hasattr(os, "geteuid"):
-        return
     for path, mode in ((home, "700"), (home / CONFIG_NAME, "600")):
-        if path.exists() and path.stat().st_mode & READABLE_BY_OTHERS:
+        if path.exists() and os.stat(path).st_mode & READABLE_BY_OTHERS:
             what = "The state folder" if path == home else CONFIG_NAME
             yield _finding(
                 "warning",
@@ -164,7 +162,7 @@ def _root(scope: Scope, root: str, state: Path) -> Iterator[Finding]:
             scope.id,
         )
     try:
-        mode = Path(root).stat().st_mode
+        mode = os.stat(root).st_mode
     except OSError:
         yield _finding(
             "warning",

@@ -1,10 +1,10 @@
 """The live config: read again when the file changed; while it is invalid, what the last valid one and the file both leave."""
 
 import logging
-import os
 import secrets
 import time
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from computer_linker.config.load import CONFIG_NAME, Check, Document, document_of, read_file, stamp_of, validated
@@ -15,6 +15,8 @@ from computer_linker.config.schema import BridgeSettings, Config, TunnelSettings
 from computer_linker.config.store import keep_last_good
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.scope import Scope
+from computer_linker.model.times import shown_s
+from computer_linker.system import os
 
 log = logging.getLogger(__name__)
 FRESH_FOR_S = 0.001
@@ -26,11 +28,15 @@ class LiveConfig:
 
     A file that is not valid when it is first read is refused. One that becomes so later leaves the last valid config in force,
     without what the file changes (`in_force`). A file that is gone, or that others could have written, stops every call.
+
+    Any thread may ask. Only who holds the lock writes a field, and the config is replaced whole: one that was valid a moment ago
+    is returned without the lock.
     """
 
     def __init__(self, home: Path, check: Check | None = None, fresh_for_s: float = FRESH_FOR_S) -> None:
         self.home = home
         self._check = check
+        self._lock = Lock()
         self._path = os.fspath(home / CONFIG_NAME)
         self._stamp: tuple[int, ...] = ()
         self._config: Config | None = None
@@ -42,26 +48,40 @@ class LiveConfig:
         self._places: list[tuple[str, ...]] = []
         """Where each root shows the state folder, as of the last look at the mounts."""
         self._exposed: tuple[str, Config | None, Config | None] | None = None
+        self.approval_page_since: str | None = None
+        """When the config in force first had the approval page on; None while it is off."""
 
     def expose(self, public_url: str | None) -> None:
         """Use the open tunnel's address as the public one, overriding the file."""
-        self._exposed = None if public_url is None else (public_url, None, None)
+        with self._lock:
+            self._exposed = None if public_url is None else (public_url, None, None)
 
     def current(self) -> Config:
         """Return the config of the file now. Raises ConfigInvalid while it is invalid."""
+        is_fresh = time.monotonic() < self._fresh_until
+        # Read after that, so that it is no older than the look which made it fresh.
+        config = self._config
+        if is_fresh and config is not None and self._exposed is None:
+            return config
+        with self._lock:
+            return self._as_exposed(self._looked_at())
+
+    def _looked_at(self) -> Config:
+        """The config of the file, read again where that changed. Called with the lock, as everything below."""
         now = time.monotonic()
         if now < self._fresh_until and self._config is not None:
-            return self._as_exposed(self._config)
-        self._fresh_until = now + self._fresh_for_s
+            return self._config
         try:
-            stamp = stamp_of(os.stat(self._path, follow_symlinks=False))  # noqa: PTH116  # a Path costs more than the call
+            stamp = stamp_of(os.stat(self._path, follow_symlinks=False))  # a Path costs more than the call
         except OSError:
             stamp = ()
         if stamp != self._stamp or not stamp or self._shows_otherwise():
             self._reload()
+        # Not before: until then other threads wait for what is read, and do not get what was valid before it.
+        self._fresh_until = now + self._fresh_for_s
         if self._config is None:
             raise self._refused()
-        return self._as_exposed(self._config)
+        return self._config
 
     def _shows_otherwise(self) -> bool:
         """True when a mount was made or removed by which a root shows the state folder."""
@@ -87,21 +107,25 @@ class LiveConfig:
         return self.current()
 
     def _reload(self) -> None:
-        self._config, self._refusal, self._stamp = None, None, ()
+        found: Config | None = None
+        refusal: ConfigInvalid | None = None
         document: Document | None = None
+        stamp: tuple[int, ...] = ()
         try:
-            raw, self._stamp = read_file(self.home)
-            document = document_of(raw, self._stamp)
-            config = validated(document, self.home, self._check)
-            self._config = self._effective(config, document)
-            self._places = _state_places(self._config, self.home)
-            self._good = self._config, document
+            raw, stamp = read_file(self.home)
+            document = document_of(raw, stamp)
+            found = self._effective(validated(document, self.home, self._check), document)
+            self._places = _state_places(found, self.home)
+            self._good = found, document
             keep_last_good(self.home, raw)
         except ConfigInvalid as error:
-            self._refusal = error
+            refusal = error
             if self._good is not None and error.problems:
                 log.warning("config.json is refused, the last valid one stays in force: %s", error.message)
-                self._config = in_force(*self._good, document, error)
+                found = in_force(*self._good, document, error)
+        is_on = found is not None and found.approval_page
+        since = (self.approval_page_since or shown_s(time.time())) if is_on else None
+        self._config, self._refusal, self._stamp, self.approval_page_since = found, refusal, stamp, since
 
     def _effective(self, config: Config, document: Document) -> Config:
         try:

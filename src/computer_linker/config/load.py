@@ -1,7 +1,6 @@
 """Read config.json: private, strict, whole. A file that does not validate is refused, never replaced or partly used."""
 
 import errno
-import os
 import platform
 import secrets
 import stat
@@ -19,6 +18,7 @@ from computer_linker.config.private import check_folder, check_owner
 from computer_linker.config.schema import SCHEMA_VERSION, Config
 from computer_linker.errors import ConfigInvalid, InvalidRequest, Problem
 from computer_linker.model.json_text import read_json
+from computer_linker.system import os
 
 _ID_FILE = "machine-id"
 

@@ -1,12 +1,13 @@
 """The mounts of this system, by which a folder can show what lies elsewhere too. Empty where the system has no table of them."""
 
-import os
 import re
 import select
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
+
+from computer_linker.system import os
 
 _TABLE = "/proc/self/mountinfo"
 _ESCAPED = re.compile(r"\\([0-7]{3})")
@@ -29,6 +30,8 @@ class MountTable:
         self._mounts: tuple[Mount, ...] = ()
         self._lock = Lock()
         self._poll: select.poll | None = None
+        if not hasattr(select, "poll"):
+            return
         try:
             self._fd = os.open(_TABLE, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:

@@ -1,6 +1,5 @@
 """Scopes whose folders meet: which asks the owner more, and what a new scope there takes over."""
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -10,6 +9,7 @@ from computer_linker.config.defaults import EXECUTES, policy_of
 from computer_linker.config.difference import STRICTER
 from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
+from computer_linker.system import os
 
 _CHANGES = frozenset({Capability.FS_WRITE, Capability.GIT_WRITE})
 _SENTENCES = {

@@ -1,10 +1,11 @@
 """Folders that no scope may change, whatever they are called: the service's own programs, its search path, its user's tools."""
 
-import os
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+
+from computer_linker.system import os
 
 
 @lru_cache(maxsize=4)

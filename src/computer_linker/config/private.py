@@ -1,10 +1,10 @@
 """Owner and permission checks: the state is used only if no other user could have changed it."""
 
-import os
 import stat
 from pathlib import Path
 
 from computer_linker.errors import ConfigInvalid
+from computer_linker.system import make_private_folders, os
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -15,7 +15,7 @@ READABLE_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 def make_folder(folder: Path) -> None:
     """Create the state folder, private from the start; an existing one is not changed."""
     try:
-        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        make_private_folders(str(folder))
     except OSError as error:
         raise ConfigInvalid(
             f"the state folder cannot be made: {error.strerror}", "set COMPUTER_LINKER_HOME to a folder you may write"
@@ -30,7 +30,7 @@ def not_set_up() -> ConfigInvalid:
 def check_folder(folder: Path) -> None:
     """Raise ConfigInvalid unless the folder is ours and no other user can write to it."""
     try:
-        found = folder.stat()
+        found = os.stat(folder)
     except FileNotFoundError:
         raise not_set_up() from None
     except OSError as error:
@@ -45,8 +45,6 @@ def check_folder(folder: Path) -> None:
 
 def check_owner(found: os.stat_result, what: str, remedy: str) -> None:
     """Raise ConfigInvalid when another user owns the object, or another user may write it."""
-    if not hasattr(os, "geteuid"):
-        return
     if found.st_uid not in (os.geteuid(), 0):
         raise ConfigInvalid(f"{what} belongs to another user (uid {found.st_uid})", "use a state folder of your own")
     if found.st_mode & WRITABLE_BY_OTHERS:
@@ -56,10 +54,8 @@ def check_owner(found: os.stat_result, what: str, remedy: str) -> None:
 
 def _check_above(folder: Path) -> None:
     """A folder anyone may rename entries in cannot hold the state: its owner could swap the whole folder."""
-    if not hasattr(os, "geteuid"):
-        return
     for parent in folder.parents:
-        mode = parent.stat().st_mode
+        mode = os.stat(parent).st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise ConfigInvalid(
                 f"the state folder lies below {parent}, which any user can change",

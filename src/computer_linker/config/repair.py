@@ -1,6 +1,5 @@
 """Repairs with one correct result. Nothing is guessed and no right is added."""
 
-import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from computer_linker.config.private import FILE_MODE, FOLDER_MODE, READABLE_BY_O
 from computer_linker.config.roots import is_deleted
 from computer_linker.config.store import last_good
 from computer_linker.errors import ConfigInvalid
+from computer_linker.system import os
 
 
 def tighten(home: Path, *, dry_run: bool = False) -> list[str]:
@@ -20,10 +20,8 @@ def tighten(home: Path, *, dry_run: bool = False) -> list[str]:
     Raises ConfigInvalid when others could have written a file that differs from the last valid config: its owner reads it first.
     """
     done: list[str] = []
-    if not hasattr(os, "geteuid"):
-        return done
     for path, mode in ((home, FOLDER_MODE), (home / CONFIG_NAME, FILE_MODE)):
-        found = path.stat().st_mode
+        found = os.stat(path).st_mode
         if found & WRITABLE_BY_OTHERS:
             _check_unchanged(home, path, mode)
         if found & READABLE_BY_OTHERS:
@@ -36,7 +34,7 @@ def tighten(home: Path, *, dry_run: bool = False) -> list[str]:
 def _check_unchanged(home: Path, path: Path, mode: int) -> None:
     """Only the owner's own file can have stayed as it was in a folder that others can write."""
     config = home / CONFIG_NAME
-    found = config.lstat()
+    found = os.lstat(config)
     is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
     if not is_own or (path == config and last_good(home) != config.read_bytes()):
         raise ConfigInvalid(

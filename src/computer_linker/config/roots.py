@@ -4,7 +4,6 @@ The record is a separate file beside config.json, because that file is the owner
 """
 
 import json
-import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from computer_linker.config.store import locked, write_whole
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
+from computer_linker.system import os
 
 ROOTS_NAME = "roots.json"
 _VERSION = 1
@@ -42,7 +42,7 @@ def identity_of(root: str) -> Identity | None:
     """The root's identity now; None while there is no folder."""
     real = os.path.realpath(root)
     try:
-        found = os.stat(real, follow_symlinks=False)  # noqa: PTH116  # the resolved path itself, links not followed
+        found = os.stat(real, follow_symlinks=False)  # the resolved path itself, links not followed
     except OSError:
         return None
     return Identity(real, found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None

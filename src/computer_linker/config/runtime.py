@@ -1,7 +1,6 @@
 """The effective config: roots resolved once, the state folder excluded from every scope."""
 
 import glob
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from computer_linker.errors import ConfigInvalid, Problem
 from computer_linker.home import MARK_NAME
 from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
+from computer_linker.system import os
 
 _RUNS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN})
 _PUBLIC_URL_NAMES = ("COMPUTER_LINKER_PUBLIC_BASE_URL", "LOCALPORT_PUBLIC_BASE_URL")
@@ -47,8 +47,11 @@ def forbidden_root(root: str, state: Path) -> str | None:
         return "is the whole file system; name the folders you mean"
     if _below(resolved, state) is not None:
         return "lies in the service's own state folder"
-    if any(os.path.lexists(each / MARK_NAME) for each in (resolved, *resolved.parents)):
-        return "lies in the state folder of another service"
+    marked = next((each for each in (resolved, *resolved.parents) if os.path.lexists(each / MARK_NAME)), None)
+    if marked is not None:
+        where = "it" if marked == resolved else "a folder above it"
+        remedy = f"if it is none, look at the file {MARK_NAME} in {where} and remove it"
+        return f"lies in the state folder of another service; {remedy}"
     return None
 
 

@@ -1,12 +1,13 @@
 """Write config.json: old or new, never half; private from the first byte; one writer at a time."""
 
 import copy
+import hashlib
 import json
 import logging
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from computer_linker.config.load import (
     CONFIG_NAME,
     Check,
     Document,
+    document_of,
     machine_name,
     new_machine_id,
     parse,
@@ -25,12 +27,13 @@ from computer_linker.config.load import (
 from computer_linker.config.private import FILE_MODE, check_folder, make_folder
 from computer_linker.config.schema import SCHEMA_VERSION, Config
 from computer_linker.errors import ConfigInvalid, Problem
-from computer_linker.system import sync
+from computer_linker.system import lock, os, sync
 
 log = logging.getLogger(__name__)
 _LOCK_NAME = "config.lock"
 _LEGACY_COPY = "config.legacy.json"
 LAST_GOOD = "config.last-good.json"
+_NOTED = "config.noted.json"
 Edit = Callable[[dict[str, Any]], None]
 Beside = Callable[[dict[str, Any], dict[str, Any]], None]
 """Writes what belongs to a change, given the document before and after it."""
@@ -124,7 +127,7 @@ def locked(home: Path) -> Iterator[None]:
             f"the state folder cannot be written: {error.strerror}", f"look at the rights and free space of {home}"
         ) from error
     try:
-        _wait_for_lock(fd)
+        lock(fd)
         _sweep(home)
         yield
     finally:
@@ -133,26 +136,71 @@ def locked(home: Path) -> Iterator[None]:
 
 def _sweep(home: Path) -> None:
     """Remove temporary files of a killed writer; with the lock held, there is no other writer."""
-    for name in (CONFIG_NAME, LAST_GOOD, _LEGACY_COPY, "roots.json"):
+    for name in (CONFIG_NAME, LAST_GOOD, _LEGACY_COPY, _NOTED, "roots.json"):
         for left in home.glob(f".{name}-*"):
             left.unlink(missing_ok=True)
 
 
-def _wait_for_lock(fd: int) -> None:
-    try:
-        import fcntl
-    except ImportError:
-        import msvcrt
-
-        msvcrt.locking(fd, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]  # Windows only
-        return
-    fcntl.flock(fd, fcntl.LOCK_EX)
-
-
 def _replace(home: Path, value: dict[str, Any]) -> None:
     raw = as_text(value)
-    write_whole(home, CONFIG_NAME, raw)
+    write_config(home, raw)
     keep_last_good(home, raw)
+
+
+def write_config(home: Path, raw: bytes) -> None:
+    """Put these bytes in place of config.json as a change of this program; the caller holds the lock."""
+    write_whole(home, CONFIG_NAME, raw)
+    try:
+        note(home, raw)
+    except ConfigInvalid as error:
+        log.warning(
+            "what config.json is now could not be noted, so the history will take it for an edit by hand: %s", error
+        )
+
+
+@dataclass(frozen=True)
+class Noted:
+    """The config.json that the history has: its digest, and its fields without the owner token, of which a digest is kept.
+
+    `digest` is that of a file which is not valid where such a one came after the fields.
+    """
+
+    digest: str
+    value: dict[str, Any]
+    token: str
+
+
+def noted(home: Path) -> Noted | None:
+    """What was noted last; None before the first time, or where it cannot be read."""
+    try:
+        return Noted(**json.loads(read_private(home / _NOTED)[0]))
+    except (ConfigInvalid, ValueError, TypeError):
+        return None
+
+
+def note(home: Path, raw: bytes) -> None:
+    """Note these bytes as those that the history has; the caller holds the lock."""
+    before = noted(home)
+    try:
+        value = with_identity(document_of(raw).value, home)
+        parse(value)
+        made = Noted(digest_of(raw), without_token(value), token_digest(value))
+    except ConfigInvalid:
+        made = Noted(digest_of(raw), before.value if before else {}, before.token if before else "")
+    if made != before:
+        write_whole(home, _NOTED, json.dumps(asdict(made)).encode())
+
+
+def digest_of(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+def without_token(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in value.items() if name != "ownerToken"}
+
+
+def token_digest(value: dict[str, Any]) -> str:
+    return digest_of(str(value.get("ownerToken")).encode())
 
 
 def as_text(value: dict[str, Any]) -> bytes:
@@ -206,8 +254,6 @@ def write_whole(home: Path, name: str, raw: bytes) -> None:
 
 
 def _sync_folder(home: Path) -> None:
-    if not hasattr(os, "O_DIRECTORY"):
-        return
     folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
     try:
         sync(folder)

@@ -1,6 +1,7 @@
 """One question for all steps of a batch: what a person is shown, and whether a step is still that when it is reached."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from computer_linker.approvals.approvals import Approvals, Approver, Describe, Yes
@@ -13,7 +14,11 @@ from computer_linker.approvals.request import (
     Preview,
     check_unchanged,
 )
-from computer_linker.errors import LinkError, PathOutOfScope, PermissionDenied
+from computer_linker.audit.command_line import command_preview
+from computer_linker.audit.redact import is_digest, preview
+from computer_linker.audit.store import AuditStore
+from computer_linker.dispatch.leaving import masked_line, masked_text
+from computer_linker.errors import InvalidRequest, LinkError, PathOutOfScope, PermissionDenied, wire_codes
 from computer_linker.model.envelope import Call, with_its_token
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
@@ -24,6 +29,9 @@ from computer_linker.registry.context import Context, Step
 from computer_linker.registry.operation import Operation
 from computer_linker.registry.spelling import read_arguments
 
+_NAMED_STEPS = 5
+_MAX_TARGET = 80
+
 
 class Look(NamedTuple):
     """A step as it is before the batch begins."""
@@ -31,6 +39,8 @@ class Look(NamedTuple):
     note: str
     asked: ApprovalRequest | None = None
     """What the yes to the batch is held to for this step; None where that yes does not cover it."""
+    refusal: LinkError | None = None
+    """Why it will be refused in any case."""
 
 
 class NewContext(Protocol):
@@ -41,6 +51,7 @@ class NewContext(Protocol):
 
 async def ask_once(ctx: Context, op: Operation, call: Call, ask: Approver | None, steps: Sequence[Step]) -> Yes | None:
     """Ask a person about all steps before the first of them; None where no step needs it. Raises where the answer is no."""
+    ctx.note(does=_named(ctx, steps))
     about = await ctx.about_steps(ctx, steps)
     if about is None:
         return None
@@ -55,9 +66,47 @@ async def ask_once(ctx: Context, op: Operation, call: Call, ask: Approver | None
 
 
 async def about_steps(ctx: Context, steps: Sequence[Step], new_context: NewContext) -> Preview | None:
-    """What a person is shown of all steps; None where no step needs a yes."""
+    """What a person is shown of all steps; None where no step needs a yes.
+
+    Raises where one must be refused that ends the rest.
+    """
     seen = [await _look(ctx, step, new_context) for step in steps]
-    return _one_preview(steps, seen) if any(one.asked for one in seen) else None
+    if not any(one.asked for one in seen):
+        return None
+    for number, (step, look) in enumerate(zip(steps, seen, strict=True), 1):
+        if look.refusal is not None and step.ends_all:
+            ctx.note(step=number)
+            raise _refused(look.refusal, number, step, len(steps))
+    return replace(_one_preview(steps, seen), does=_named(ctx, steps))
+
+
+def _named(ctx: Context, steps: Sequence[Step]) -> str:
+    """`file.write a.txt; command.run make`: what a batch is about, for the history, also when no step of it is run."""
+    named = [_step_named(ctx, step.call) for step in steps[:_NAMED_STEPS]]
+    return "; ".join([*named, *([f"{len(steps) - _NAMED_STEPS} more"] if len(steps) > _NAMED_STEPS else [])])
+
+
+def _step_named(ctx: Context, call: Call) -> str:
+    """The operation with its command line or target, as far as an event of its own would keep them."""
+    op = ctx.use(Catalog).by_name.get(call.op)
+    if op is None:
+        return "an unknown operation"
+    command = call.input.get("command") if op.runs is not None and isinstance(call.input, dict) else None
+    if isinstance(command, str | list):
+        line = command if isinstance(command, str) else [str(word) for word in command]
+        about = command_preview(masked_line(ctx.services, line))
+    else:
+        target = masked_text(ctx.services, call.target) if type(call.target) is str else ""
+        about = preview(op.name, target[:_MAX_TARGET], ctx.use(AuditStore).key)
+    return f"{op.name} {'' if is_digest(about) else about}".strip()
+
+
+def _refused(why: LinkError, number: int, step: Step, count: int) -> LinkError:
+    """The refusal of a batch for one of its steps: a person need not be asked about what cannot be done."""
+    which = f"Step {number} of {count} ({step.call.op[:64]})"
+    text = f"{which} must be refused: {why.message} No step was run, and the owner was not asked."
+    kind = wire_codes().get(why.code, InvalidRequest)
+    return kind(text, **{**why.details, "step": number, "notRun": count})
 
 
 async def _look(ctx: Context, step: Step, new_context: NewContext) -> Look:
@@ -83,7 +132,7 @@ async def _look(ctx: Context, step: Step, new_context: NewContext) -> Look:
             raise about.refusal
         return _judged(ctx, await show(asked, call, canonical, about))
     except LinkError as error:
-        return Look(f"will be refused: {error.message}")
+        return Look(f"will be refused: {error.message}", refusal=error)
 
 
 def _judged(ctx: Context, asked: ApprovalRequest) -> Look:
@@ -105,11 +154,13 @@ def _one_preview(steps: Sequence[Step], seen: Sequence[Look]) -> Preview:
         if look.asked is not None and look.asked.about is not None:
             lines += [f"   {line}" for line in look.asked.about.lines]
             holds |= {f"step {number}: {name}": value for name, value in look.asked.holds.items()}
-    pictures = (look.asked.about.photograph for look in seen if look.asked is not None and look.asked.about is not None)
+    shown = [look.asked.about for look in seen if look.asked is not None and look.asked.about is not None]
+    pictures = (about.photograph for about in shown)
     return Preview(
         tuple(lines),
         holds,
         photograph=next((picture for picture in pictures if picture is not None), None),
+        is_once=any(about.is_once for about in shown),
         steps=tuple(look.asked for look in seen),
     )
 

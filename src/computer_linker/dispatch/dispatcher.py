@@ -3,7 +3,6 @@
 Nothing else turns an exception into a failure, and nothing else audits.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,22 +19,25 @@ from computer_linker.approvals.request import NeedsInput, Preview
 from computer_linker.audit.command_line import command_preview
 from computer_linker.audit.faults import AuditUnavailable
 from computer_linker.audit.log import AuditLog
+from computer_linker.audit.store import AuditStore
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.batches import about_steps, ask_once, in_a_batch, is_as_shown
+from computer_linker.dispatch.deadline import within
 from computer_linker.dispatch.device_queues import DeviceQueues, PersonWatch
 from computer_linker.dispatch.events import (
     Caller,
     Routes,
     answer_of,
+    far_client,
     head_of,
     mark_failed,
     mark_left,
+    name_input,
     name_object,
-    name_scope,
     new_event,
 )
 from computer_linker.dispatch.intent import Intent, hold_to, hold_to_policy, run_after_intent
-from computer_linker.dispatch.leaving import masked, masked_line
+from computer_linker.dispatch.leaving import masked, masked_line, masked_report
 from computer_linker.dispatch.live_sessions import LiveSessions
 from computer_linker.dispatch.pause import HALTED_NAME, Pause
 from computer_linker.errors import (
@@ -97,11 +99,18 @@ class Dispatcher:
         self, value: Any, principal: Principal, report: Progress | None = None, ask: Approver | None = None
     ) -> Reply:
         """Run a request whose outer shape has not been checked yet."""
+        given = value if isinstance(value, dict) else {}
+        await self.ready(given.get("op"))
         try:
             call = read_wire(self.catalog, value)
         except InvalidRequest as error:
-            return await self.refuse(value if isinstance(value, dict) else {}, principal, error)
+            return await self.refuse(given, principal, error)
         return await self.call(call, principal, report, ask)
+
+    async def ready(self, op: object) -> None:
+        """Import in a thread what an answer about this name needs, so that an unknown one holds nothing up."""
+        if self.catalog.lacks(op):
+            await anyio.to_thread.run_sync(self.catalog.load)
 
     async def refuse(
         self, value: dict[str, Any], principal: Principal, error: LinkError, parent: str | None = None
@@ -109,8 +118,8 @@ class Dispatcher:
         """Audit and answer a request that a surface or the envelope's form already rules out."""
         # Only existing names are recorded: anything else may be arbitrary input of the caller.
         scope = next((known.id for known in self.services.config.scopes if known.id == value.get("scope")), "")
-        op = next((name for name in self.catalog.by_name if name == value.get("op")), "")
-        event = new_event(scope, op, principal, parent)
+        op = value.get("op")
+        event = new_event(scope, op if type(op) is str and op in self.catalog.by_name else "", principal, parent)
         return masked(self.services, await self._failed(event, time.perf_counter(), error))
 
     async def introspect(self, name: str, principal: Principal, work: Callable[[], Awaitable[dict[str, Any]]]) -> Reply:
@@ -175,7 +184,8 @@ class Dispatcher:
 
         The envelope's `op` is the name that was asked for; `canonicalOp` is the operation's own, where they differ.
         """
-        reply = await self._called(call, Caller(principal, report, ask, yes), parent, notes)
+        caller = Caller(principal, masked_report(self.services, report), ask, yes)
+        reply = await self._called(call, caller, parent, notes)
         # Another computer's envelope may lack it, or have anything there.
         own = reply.envelope.get("op")
         reply.envelope["op"] = call.op
@@ -184,15 +194,15 @@ class Dispatcher:
         return masked(self.services, reply)
 
     async def _called(self, call: Call, caller: Caller, parent: str | None, notes: Mapping[str, str] | None) -> Reply:
-        principal = caller.principal
-        started = time.perf_counter()
+        principal, started = caller.principal, time.perf_counter()
+        await self.ready(call.op)
         event = new_event(call.scope, call.op, principal, parent)
         event.summary.update(notes or {})
         self.under_way += 1
         try:
             with self.sessions.running(principal, event.operation_id, call.op, call.scope) as running, running.scope:
                 return await self._run(self.catalog.current(call), caller, event, started)
-            raise running.failure(has_begun=event.intended)
+            raise running.failure(event)
         except LinkError as error:
             name_object(event, self.catalog.by_name.get(call.op), call)
             return await self._failed(event, started, error)
@@ -214,15 +224,14 @@ class Dispatcher:
             return await self._forward(self.routes, call, caller, event, started)
         scope = find_scope(self.services.current_config, call.scope, principal)
         op = self.catalog.find(call.op)
-        event.op = op.name
-        event.capability = op.capability
+        event.op, event.capability = op.name, op.capability
         verdict = judge(scope, op, principal)
         event.decision = verdict.decision
         if verdict.decision != "allow":
             event.reason = verdict.reason
         refuse(verdict, op)
         call, arguments = read_arguments(op, call)
-        name_scope(event, arguments)
+        name_input(event, op, arguments)
         if type(call.target) is str:
             event.target = call.target
         intent = None if op.effect is Effect.OBSERVE else Intent(self.audit, event)
@@ -258,7 +267,8 @@ class Dispatcher:
             intent = Intent(self.audit, event)
             intent.record()
             await intent.durable()
-        reply = await routes.call(computer, replace(call, scope=scope), caller.report)
+        far = far_client(caller.principal, self.services.use(AuditStore).key)
+        reply = await routes.call(computer, replace(call, scope=scope, far=far), caller.report)
         envelope = reply.envelope
         event.ok = reply.ok
         event.effect = envelope.get("effect")
@@ -273,7 +283,10 @@ class Dispatcher:
     ) -> Context:
         async def dispatch(inner: Call, yes: Yes | None = None, /) -> Reply:
             ask, parent = caller.ask if op.makes is None else in_a_batch(caller.ask), event.operation_id
-            return await self.call(inner, caller.principal, caller.report, ask, parent=parent, yes=yes)
+            event.steps_begun += 1
+            reply = await self.call(inner, caller.principal, caller.report, ask, parent=parent, yes=yes)
+            event.steps_ended += 1
+            return reply
 
         async def refuse_inner(inner: Call, error: LinkError) -> Reply:
             return await self.refuse(wire_call(inner), caller.principal, error, parent=event.operation_id)
@@ -335,22 +348,15 @@ class Dispatcher:
         # which lasts as long as its bytes do.
         is_free = op.deadline_s is None or ctx.stream is not None
         seconds = limit + 10 if is_free else min(op.deadline_s or limit, limit)
-        with anyio.CancelScope() as scope:
-            # Most operations never wait, and a timer costs more than they do: it is set with the first wait.
-            loop = asyncio.get_running_loop()
-            arming = loop.call_soon(_arm, scope, loop.time() + seconds)
-            try:
-                return await run_after_intent(ctx, op, arguments, intent)
-            except TimeoutError:
-                pass
-            finally:
-                arming.cancel()
+        try:
+            return await within(seconds, run_after_intent(ctx, op, arguments, intent))
+        except TimeoutError:
+            pass
         raise TimedOut(f"{op.name} took longer than {seconds:g} seconds and was stopped.", seconds=seconds)
 
     async def _answered(self, ctx: Context, event: Event, started: float, result: Any) -> Reply:
         error = ctx.failure
-        event.ok = error is None
-        event.error_code = None if error is None else error.code
+        event.ok, event.error_code = error is None, None if error is None else error.code
         event.effect, event.boundary = ctx.effect, ctx.boundary
         await self._close_effect(ctx, event, started)
         return Reply(answer_of(event, result, ctx.warnings, error), ctx.attachments)
@@ -385,10 +391,6 @@ class Dispatcher:
             await self.audit.outcome(event)
         else:
             await self.audit.record(event)
-
-
-def _arm(scope: anyio.CancelScope, deadline: float) -> None:
-    scope.deadline = deadline
 
 
 async def _nothing_to_record() -> None:

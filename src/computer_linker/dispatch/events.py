@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from computer_linker.approvals.approvals import Approver, Yes
 from computer_linker.approvals.request import Denied
 from computer_linker.audit.command_line import command_preview
+from computer_linker.audit.secret import Key
 from computer_linker.dispatch.pause import STOPPED
 from computer_linker.errors import (
     Aborted,
@@ -26,7 +27,7 @@ from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, error_object
 from computer_linker.model.event import NOT_SHOWN, WITHDRAWN, Event
 from computer_linker.model.ids import new_ulid
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import FarClient, Principal
 from computer_linker.registry.context import Progress
 from computer_linker.registry.operation import Operation
 
@@ -108,11 +109,12 @@ def mark_failed(event: Event, error: LinkError) -> None:
         event.reason = error.message
 
 
-def name_scope(event: Event, arguments: Mapping[str, object]) -> None:
-    """Record which scope an act of the owner is about, before it can fail."""
-    scope = getattr(arguments.get("input"), "scope", None)
-    if not event.scope and isinstance(scope, str):
-        event.summary["scope"] = scope
+def name_input(event: Event, op: Operation, arguments: Mapping[str, object]) -> None:
+    """Record what a call is about, before it can fail: each input that its phrase names, and the scope of an owner's act."""
+    for name in op.named if event.scope else ("scope", *op.named):
+        value = getattr(arguments.get("input"), name, None)
+        if isinstance(value, str):
+            event.summary[name] = value
 
 
 def mark_left(event: Event, op: Operation | None, error: type[LinkError]) -> None:
@@ -126,7 +128,13 @@ def mark_left(event: Event, op: Operation | None, error: type[LinkError]) -> Non
 def name_object(event: Event, op: Operation | None, call: Call) -> None:
     """Record what a failed request was about where that is not known yet: its target and command line, as far as they can
     be read. It may have been refused before it was parsed."""
-    if op is None or event.target is not None or event.command_preview is not None:
+    if op is None:
+        return
+    paths = call.input.get("paths") if isinstance(call.input, dict) else None
+    if isinstance(paths, list) and paths and isinstance(paths[0], str):
+        event.summary.setdefault("path", paths[0])
+        event.summary.setdefault("files", len(paths))
+    if event.target is not None or event.command_preview is not None:
         return
     if type(call.target) is str:
         event.target = call.target
@@ -146,6 +154,11 @@ class Caller:
     report: Progress | None
     ask: Approver | None
     yes: Yes | None = None
+
+
+def far_client(who: Principal, key: Key) -> FarClient:
+    """The caller as another computer gets it: a digest, so that it learns which calls are of one client and no more."""
+    return FarClient(key.digest(f"far client {who.id}")[:8], (who.client or "")[:200])
 
 
 class Routes(Protocol):

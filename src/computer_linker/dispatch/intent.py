@@ -96,6 +96,7 @@ def hold_to(
         # No part of the operation runs on an approval of what could not be shown.
         check_unchanged(yes, yes.about)
     recorded = ctx.durable_intent
+    ctx.is_held = True
 
     async def gate() -> None:
         await recorded()

@@ -1,13 +1,14 @@
 """The last step of every answer: no stored secret leaves in it, in any usual encoding."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 
 from computer_linker.model.envelope import Reply
+from computer_linker.registry.context import Progress
 from computer_linker.services import Services
 from computer_linker.vault.mask import Mask
 from computer_linker.vault.vault import Vault
@@ -29,10 +30,25 @@ def masked(services: Services, reply: Reply) -> Reply:
     return Reply(_without(reply.envelope, mask) if has_one else reply.envelope, attachments)
 
 
+def masked_report(services: Services, report: Progress | None) -> Progress | None:
+    """A caller's progress, of which each message is masked as the answer is."""
+    if report is None:
+        return None
+
+    def reporting(message: str, current: float | None, total: float | None) -> None:
+        report(services.use(Vault).mask.masked_text(message), current, total)
+
+    return reporting
+
+
 def masked_line(services: Services, line: str | Sequence[str]) -> str | list[str]:
     """A command line for the history, before it is cut."""
-    mask = services.use(Vault).mask
-    return mask.masked_text(line) if isinstance(line, str) else [mask.masked_text(word) for word in line]
+    return masked_text(services, line) if isinstance(line, str) else [masked_text(services, word) for word in line]
+
+
+def masked_text(services: Services, text: str) -> str:
+    """A text for the history, before it is cut."""
+    return services.use(Vault).mask.masked_text(text)
 
 
 def _without(value: Any, mask: Mask) -> Any:
@@ -47,6 +63,8 @@ def _without(value: Any, mask: Mask) -> Any:
         return (
             type(value)(_without(part, mask) for part in value) if type(value) in (list, tuple) else _plain(value, mask)
         )
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _without(getattr(value, field.name), mask) for field in fields(value)})
     if isinstance(value, BaseModel):
         made = {name: _without(getattr(value, name), mask) for name in type(value).model_fields}
         return value.model_copy(update=made)

@@ -11,8 +11,9 @@ import anyio
 
 from computer_linker.dispatch.pause import stopped_alone, stopped_by_pause
 from computer_linker.errors import Aborted, LinkError, PermissionDenied
+from computer_linker.model.event import Event
 from computer_linker.model.ids import new_handle
-from computer_linker.model.principal import NO_SESSION, Principal
+from computer_linker.model.principal import NO_SESSION, Principal, account_of
 from computer_linker.services import Services
 
 _MAX = 2000
@@ -52,13 +53,14 @@ class RunningCall:
     over: anyio.Event = field(default_factory=anyio.Event)
     is_stopped_alone: bool = False
 
-    def failure(self, *, has_begun: bool) -> LinkError:
+    def failure(self, event: Event) -> LinkError:
         """The failure of this call once it was stopped: alone, with its session, or with every client's."""
+        done = _done_by_then(event)
         if self.is_stopped_alone:
-            return stopped_alone(has_begun=has_begun)
+            return stopped_alone(done)
         if self.session is not None and self.session.is_ended:
-            return _ended_by_owner(has_begun=has_begun)
-        return stopped_by_pause(has_begun=has_begun)
+            return _ended_by_owner(done)
+        return stopped_by_pause(done)
 
 
 class LiveSessions:
@@ -123,7 +125,7 @@ class LiveSessions:
 
     def is_ended(self, principal: Principal) -> bool:
         """True when the owner has ended this session, and its transport has no connection that could be closed."""
-        return _key(principal) in self._ended or (principal.id, principal.session) in self._ended
+        return _key(principal) in self._ended or (account_of(principal.id), principal.session) in self._ended
 
     def listed(self) -> list[LiveSession]:
         """The sessions, the last seen first; of those without a connection, the ones of the last hour."""
@@ -145,7 +147,7 @@ class LiveSessions:
             self._ended[key] = None
             if session.principal.session != NO_SESSION:
                 # Its name is the client's own claim; the session id is a handle that only it holds.
-                self._ended[(session.principal.id, session.principal.session)] = None
+                self._ended[(account_of(session.principal.id), session.principal.session)] = None
             while len(self._ended) > _MAX:
                 self._ended.popitem(last=False)
         for call in list(session.running.values()):
@@ -187,18 +189,29 @@ def _unnoticed(_principal: Principal) -> None:
     return None
 
 
-def _ended_by_owner(*, has_begun: bool) -> LinkError:
+def _done_by_then(event: Event) -> str | None:
+    """What a stopped call had done, as a sentence; None when nothing had begun."""
+    if not event.steps_begun:
+        return "Look at what it did before you repeat it." if event.intended else None
+    steps = f"{event.steps_ended} of its steps had ended" if event.steps_ended else "None of its steps had ended"
+    under_way = ", and one was under way" if event.steps_begun > event.steps_ended else ""
+    return f"{steps}{under_way}: look at what they did before you repeat it. get_operation_history has them."
+
+
+def _ended_by_owner(done: str | None) -> LinkError:
     """The failure of a call whose session the owner ended."""
-    if not has_begun:
+    if done is None:
         return PermissionDenied(
             "The owner of this computer has ended this session. Nothing was done.", rule="session_ended"
         )
     return Aborted(
-        "The owner of this computer has ended this session and stopped this call while it ran.", effect="unverifiable"
+        f"The owner of this computer has ended this session and stopped this call while it ran. {done}",
+        effect="unverifiable",
     )
 
 
 def _key(principal: Principal) -> Key:
+    account = account_of(principal.id)
     if principal.connection.startswith(_SHARED):
-        return (principal.id, principal.session, principal.connection, principal.client or "")
-    return (principal.id, principal.connection, "connection")
+        return (account, principal.session, principal.connection, principal.client or "")
+    return (account, principal.connection, "connection")

@@ -79,23 +79,22 @@ STOPPED = "stopped"
 """Rule of a call that the owner stopped before anything began."""
 
 
-def stopped_by_pause(*, has_begun: bool) -> LinkError:
-    """The failure of a call that the owner stopped with a pause."""
-    if not has_begun:
+def stopped_by_pause(done: str | None) -> LinkError:
+    """The failure of a call that the owner stopped with a pause. `done` is what it had done; None when nothing had begun."""
+    if done is None:
         return Paused("The owner of this computer has paused every client while the call waited. Nothing was done.")
     return Aborted(
-        "The owner of this computer has paused every client and stopped this call while it ran. Look at what it did "
-        "before you repeat it.",
+        f"The owner of this computer has paused every client and stopped this call while it ran. {done}",
         effect="unverifiable",
     )
 
 
-def stopped_alone(*, has_begun: bool) -> LinkError:
-    """The failure of a call that the owner stopped by itself."""
-    if not has_begun:
+def stopped_alone(done: str | None) -> LinkError:
+    """The failure of a call that the owner stopped by itself. `done` is as above."""
+    if done is None:
         return Aborted("The owner of this computer has stopped this call. Nothing was done.", rule=STOPPED)
     return Aborted(
-        "The owner of this computer has stopped this call. Look at what it did before you repeat it.",
+        f"The owner of this computer has stopped this call. {done}",
         effect="unverifiable",
     )
 

@@ -1,6 +1,5 @@
 """The hub's store of every machine's history: the signed batches as received, and an index built from them."""
 
-import os
 import sqlite3
 import threading
 import time
@@ -16,6 +15,7 @@ from pydantic_core import from_json
 from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.fleet.messages import SKEW_S, HistoryBody, moment, parsed
 from computer_linker.fleet.seal import opened
+from computer_linker.system import os
 
 MAX_BYTES = 256 << 20
 """Of one machine's batches. With the index, the file takes about two and a half times as much."""

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import json
-import os
 import re
 import ssl
 import stat
@@ -20,6 +19,7 @@ from computer_linker.config.private import READABLE_BY_OTHERS
 from computer_linker.errors import InvalidRequest
 from computer_linker.fleet.settings import Fingerprint, Seat, ServerAddress
 from computer_linker.model.base import Model
+from computer_linker.system import os
 
 _SEED_PREFIX, _USER_PREFIX = 18 << 3, 20 << 3
 
@@ -162,11 +162,10 @@ def _private_text(path: Path) -> str:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_FILE:
             raise InvalidRequest(f"{path} is no credentials file.")
-        if hasattr(os, "geteuid"):
-            if found.st_uid != os.geteuid():
-                raise InvalidRequest(f"The credentials file {path} belongs to another user.")
-            if found.st_mode & READABLE_BY_OTHERS:
-                raise InvalidRequest(f"The credentials file {path} can be used by others. Run: chmod 600 {path}")
+        if found.st_uid != os.geteuid():
+            raise InvalidRequest(f"The credentials file {path} belongs to another user.")
+        if found.st_mode & READABLE_BY_OTHERS:
+            raise InvalidRequest(f"The credentials file {path} can be used by others. Run: chmod 600 {path}")
         return os.read(handle, _MAX_FILE).decode("ascii")
     except UnicodeDecodeError:
         raise InvalidRequest(f"{path} is no credentials file.") from None

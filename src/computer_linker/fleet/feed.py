@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterable
@@ -23,6 +22,8 @@ from computer_linker.fleet import messages
 from computer_linker.fleet.link import LOST, FleetLink
 from computer_linker.fleet.messages import HistoryBody
 from computer_linker.fleet.seal import Signer
+from computer_linker.model.principal import account_of
+from computer_linker.system import os
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +205,7 @@ class _Raw:
 def _is_visible(fields: dict[str, Any], visible: Visible, unfinished: set[str]) -> bool:
     match fields["kind"]:
         case "intent" | "record":
-            is_visible = fields["scope"] in visible.scopes or fields["principal"] == visible.principal
+            is_visible = fields["scope"] in visible.scopes or account_of(fields["principal"]) == visible.principal
             if is_visible and fields["kind"] == "intent":
                 unfinished.add(fields["operationId"])
             return is_visible

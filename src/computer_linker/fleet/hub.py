@@ -25,7 +25,7 @@ from computer_linker.fleet.streams import Streams, TooLarge, streamed
 from computer_linker.fleet.tasks import cancel, restarting_task
 from computer_linker.fleet.waiting import SideStream, Waiting, late, reply_of, unknown
 from computer_linker.model.envelope import Reply
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import FarClient, Principal
 
 log = logging.getLogger(__name__)
 
@@ -71,39 +71,54 @@ class Hub:
         await self.link.aclose()
 
     async def call(
-        self, machine: Machine, call: dict[str, Any], within_s: float, *, observes: bool, flow: Flow | None = None
-    ) -> Reply:
-        """Run one call there, with or without a byte stream. An unanswered call is unknown, never done or not done."""
-        self._check_online(machine)
-        if flow is not None:
-            return await self._with_stream(machine, call, within_s, flow, observes=observes)
-        try:
-            return await self._called(machine, call, within_s, observes=observes)
-        except TooLarge:
-            async with self._large, streamed(call) as whole:
-                return await self._with_stream(machine, None, within_s, whole, observes=observes)
-
-    async def _with_stream(
-        self, machine: Machine, call: dict[str, Any] | None, within_s: float, flow: Flow, *, observes: bool
-    ) -> Reply:
-        """Run a call with its byte stream; without a given one, the stream carries the call itself."""
-        handle, known = secrets.token_hex(16), machine.known
-        with self.streams.dialling(self.link, handle, known.fingerprint, known.seat) as dial:
-            beside = SideStream(handle, lambda waiting: flow.carried_by(_heeded(dial, waiting)), is_call=call is None)
-            return await flow.until(self._called(machine, call or {}, within_s, observes=observes, beside=beside))
-
-    async def _called(
         self,
         machine: Machine,
         call: dict[str, Any],
         within_s: float,
         *,
         observes: bool,
+        flow: Flow | None = None,
+        far: FarClient | None = None,
+    ) -> Reply:
+        """Run one call there, with or without a byte stream. An unanswered call is unknown, never done or not done."""
+        self._check_online(machine)
+        if flow is not None:
+            return await self._with_stream(machine, call, within_s, flow, far, observes=observes)
+        try:
+            return await self._called(machine, call, within_s, far, observes=observes)
+        except TooLarge:
+            async with self._large, streamed(call) as whole:
+                return await self._with_stream(machine, None, within_s, whole, far, observes=observes)
+
+    async def _with_stream(
+        self,
+        machine: Machine,
+        call: dict[str, Any] | None,
+        within_s: float,
+        flow: Flow,
+        far: FarClient | None,
+        *,
+        observes: bool,
+    ) -> Reply:
+        """Run a call with its byte stream; without a given one, the stream carries the call itself."""
+        handle, known = secrets.token_hex(16), machine.known
+        with self.streams.dialling(self.link, handle, known.fingerprint, known.seat) as dial:
+            beside = SideStream(handle, lambda waiting: flow.carried_by(_heeded(dial, waiting)), is_call=call is None)
+            return await flow.until(self._called(machine, call or {}, within_s, far, observes=observes, beside=beside))
+
+    async def _called(
+        self,
+        machine: Machine,
+        call: dict[str, Any],
+        within_s: float,
+        far: FarClient | None,
+        *,
+        observes: bool,
         beside: SideStream | None = None,
     ) -> Reply:
         waiting = Waiting(
             machine, secrets.token_hex(16), secrets.token_hex(16), time.time() + within_s, call,
-            asyncio.get_running_loop().create_future(), observes, beside,
+            asyncio.get_running_loop().create_future(), observes, beside, far,
         )  # fmt: skip
         self._waiting[waiting.call_id] = waiting
         try:
@@ -142,6 +157,8 @@ class Hub:
         assert presence is not None, "only a machine that is there is asked"
         nonce = secrets.token_hex(16)
         body = self._addressed(waiting, nonce) | {"callId": waiting.call_id, "call": waiting.call}
+        if waiting.far is not None:
+            body |= {"behalf": [waiting.far.id, waiting.far.name]}
         if waiting.beside is not None:
             body |= {"stream": waiting.beside.handle, "isLarge": waiting.beside.is_call}
         sealed = self._signer.sealed("call", body)

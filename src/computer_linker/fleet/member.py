@@ -39,10 +39,11 @@ from computer_linker.fleet.tasks import bounded, cancel, restarting_task
 from computer_linker.model.capability import Capability
 from computer_linker.model.envelope import Reply, parse_call
 from computer_linker.model.ids import short_key
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, parse_far
 from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.policy.grants import grants_that_hold
 from computer_linker.services import Services
+from computer_linker.system import NAME
 
 PROGRAMS = (
     "ansible", "bash", "bwrap", "cargo", "clang", "claude", "cmake", "codex", "curl", "docker", "dotnet", "ffmpeg", "gcc",
@@ -55,7 +56,7 @@ PROGRAMS = (
 def machine_facts() -> Facts:
     """Return the facts of this machine that queries can match."""
     return Facts(
-        os=platform.system().lower(),
+        os=NAME,
         arch=platform.machine().lower(),
         has=[name for name in PROGRAMS if shutil.which(name) is not None],
     )
@@ -279,7 +280,7 @@ class Member:
         self._spawn(self._answer(request, hub, act))
 
     async def _performed(self, request: CallBody, hub: AllowedHub) -> Reply:
-        who = self._principal(hub)
+        who = self._principal(hub).behind(parse_far(request.behalf))
         if request.stream is None:
             return await self._dispatcher.call_wire(request.call, who)
         seat = messages.seat_of(hub.fingerprint)

@@ -5,12 +5,13 @@ import time
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
 from computer_linker.fleet.seal import MAX_MESSAGE
 from computer_linker.fleet.settings import Facts, Fingerprint, PlainText, Seat
 from computer_linker.model.base import Model
+from computer_linker.model.principal import parse_far
 
 _HEAD = 8
 _MAX_PARTS = MAX_MESSAGE // 1024 + 1
@@ -95,6 +96,14 @@ class CallBody(Addressed):
     """The handle of its byte stream, if it has one."""
     is_large: bool = False
     """True when the stream carries the call itself."""
+    behalf: list[str] | None = None
+    """The hub's client that it is for: an opaque id, and the name the client gives itself."""
+
+    @field_validator("behalf")
+    @classmethod
+    def _read(cls, value: list[str] | None) -> list[str] | None:
+        parse_far(value)
+        return value
 
 
 class FlowBody(Model):

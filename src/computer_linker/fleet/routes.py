@@ -14,6 +14,7 @@ from computer_linker.fleet.machines import Machine, is_query, parse
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, failure_of, wire_call
 from computer_linker.model.ids import new_ulid
+from computer_linker.model.principal import FarClient
 from computer_linker.registry.catalog import Catalog
 from computer_linker.registry.context import Progress
 
@@ -57,7 +58,7 @@ class FleetRoutes:
             return await self._fan_out(computer, call, report)
         machine = self._hub.machines.find(computer)
         return await self._hub.call(
-            machine, wire_call(call), _DEADLINE_S, observes=self._observes(call), flow=call.stream
+            machine, wire_call(call), _DEADLINE_S, observes=self._observes(call), flow=call.stream, far=call.far
         )
 
     def _observes(self, call: Call) -> bool:
@@ -75,7 +76,7 @@ class FleetRoutes:
 
         async def one(machine: Machine) -> _Result:
             nonlocal done
-            result = await self._on(machine, wire, query.within_s, observes=observes)
+            result = await self._on(machine, wire, query.within_s, call.far, observes=observes)
             done += 1
             if report is not None:
                 report(f"{machine.known.name}: {result.state}", done, len(machines))
@@ -91,9 +92,11 @@ class FleetRoutes:
             envelope["effect"] = _joint_effect(results)
         return Reply(envelope, [item for result in results if result.reply for item in result.reply.attachments])
 
-    async def _on(self, machine: Machine, wire: dict[str, Any], within_s: float, *, observes: bool) -> _Result:
+    async def _on(
+        self, machine: Machine, wire: dict[str, Any], within_s: float, far: FarClient | None, *, observes: bool
+    ) -> _Result:
         try:
-            reply = await self._hub.call(machine, wire, within_s, observes=observes)
+            reply = await self._hub.call(machine, wire, within_s, observes=observes, far=far)
         except LinkError as error:
             return _Result(machine, "late" if error.code == "timeout" else "unreachable", None, error)
         return _Result(machine, "answered", reply, None)

@@ -12,6 +12,7 @@ from computer_linker.errors import ExecutionFailed, LimitExceeded, ProviderUnava
 from computer_linker.fleet.machines import Machine
 from computer_linker.fleet.messages import AnswerBody, Parts
 from computer_linker.model.envelope import Attachment, Reply, is_envelope
+from computer_linker.model.principal import FarClient
 
 _MAX_ENVELOPE = 8 * 1024 * 1024
 _MIME = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,60}")
@@ -39,6 +40,7 @@ class Waiting:
     answer: "asyncio.Future[AnswerBody]"
     observes: bool
     beside: SideStream | None
+    far: FarClient | None = None
     nonces: set[str] = field(default_factory=set)
     parts: Parts = field(default_factory=Parts)
     epoch: str = ""

@@ -2,12 +2,16 @@
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
 
 
 class Older:
-    """Marks a field that only older clients send: it is accepted, and signatures leave it out."""
+    """Marks a field that only older clients send: it is accepted, schemas call it deprecated, and signatures leave it out."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(core), "deprecated": True}
 
 
 class ForModels:

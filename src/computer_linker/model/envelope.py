@@ -8,6 +8,7 @@ from pydantic_core import to_json
 
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable, wire_codes
 from computer_linker.model.effect import Known
+from computer_linker.model.principal import FarClient
 
 _CONFIRM_FIELDS = frozenset({"token", "phrase", "approvedAt", "approver"})
 CALL_FIELDS = frozenset({"scope", "op", "target", "input", "options", "confirm"})
@@ -29,6 +30,8 @@ class Call:
     """What was read from another server's spelling, for the warnings."""
     stream: Any = None
     """Bytes that travel beside the request, between computers; the call lasts as long as they do."""
+    far: FarClient | None = None
+    """The client that it is for, where another computer runs it; no surface takes it from a client."""
     batch: tuple[str, ...] = ()
     """The steps of the batch that this call is one of, for an approver to see."""
 

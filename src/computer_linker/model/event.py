@@ -63,5 +63,8 @@ class Event:
     """Sizes, counts and digests an operation chose to keep with `ctx.note(...)`."""
     parent: str | None = None
     """The batch this operation was part of."""
+    steps_begun: int = 0
+    steps_ended: int = 0
+    """How many calls it made by then, and how many of those had ended."""
     intended: bool = False
     """True once the intent has been handed to the audit: the outcome joins it instead of standing alone."""

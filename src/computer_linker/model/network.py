@@ -1,4 +1,4 @@
-"""Entries of a policy's `network` list: `packages.example.org`, `*.example.net:443`, `db.internal:5432=10.0.0.5`, or a preset."""
+"""Entries of a policy's `network` list: `packages.example.org`, `*.example.net:443`, `db.internal:5432=10.0.0.5`, or a word."""
 
 import ipaddress
 import re
@@ -9,6 +9,10 @@ from functools import lru_cache
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 PRESETS = ("apt", "cargo", "go", "npm", "pip")
 """Package managers whose hosts are read from the machine's own settings."""
+ASK = "ask"
+"""Puts every host that is not in the list to the owner."""
+WORDS = (*PRESETS, ASK)
+"""Entries that are not hosts."""
 WEB_PORTS = (80, 443)
 """The ports of an entry that names none."""
 MAX_PORTS = 48
@@ -19,6 +23,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::([0-9]{1,5}))?")
 
 
+@lru_cache(maxsize=1024)
 def canonical_host(text: str) -> str:
     """A host name or address in its one spelling: lower case, no final dot, an address without brackets.
 
@@ -39,6 +44,7 @@ def canonical_host(text: str) -> str:
     return host
 
 
+@lru_cache(maxsize=1024)
 def address_of(host: str) -> Ip | None:
     """The address that a canonical host is; None for a name."""
     try:
@@ -77,7 +83,7 @@ class Entry:
 
 @lru_cache(maxsize=1024)
 def parse_entry(text: str) -> Entry:
-    """An entry that is not a preset. Raises ValueError, with what is wrong, for anything else."""
+    """An entry that is not a word. Raises ValueError, with what is wrong, for anything else."""
     place, has_pin, pin = text.partition("=")
     below = place.startswith("*.")
     place = place.removeprefix("*.")
@@ -101,7 +107,7 @@ def canonical_address(text: str) -> str:
 
 def check_entries(entries: Iterable[str]) -> None:
     """Raise ValueError for the first entry that means nothing, or for too many ports."""
-    ports = {port for text in entries if text not in PRESETS for port in parse_entry(text).ports}
+    ports = {port for text in entries if text not in WORDS for port in parse_entry(text).ports}
     if PROXY_PORT in ports:
         raise ValueError(f"port {PROXY_PORT} is taken: the proxy of commands listens there")
     if len(ports) > MAX_PORTS:
@@ -112,4 +118,6 @@ def shown_network(network: bool | list[str]) -> str:
     """The network of a policy for people: `yes`, `no`, or the hosts."""
     if isinstance(network, bool) or not network:
         return "yes" if network else "no"
-    return "only " + ", ".join(network)
+    hosts = [entry for entry in network if entry != ASK]
+    further = ["you are asked for others"] if ASK in network else []
+    return "; ".join([*(["only " + ", ".join(hosts)] if hosts else []), *further])

@@ -1,6 +1,8 @@
 """The caller, its proof of identity, and its connection."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 NO_SESSION = "http-stateless"
@@ -8,6 +10,48 @@ NO_SESSION = "http-stateless"
 
 Proof = Literal["local_user", "owner_token", "oauth", "loopback", "peer", "cli", "bridge", "approver"]
 """`approver` is a person who answers requests, and calls nothing; `cli` is given in serve/owner_calls.py alone."""
+
+
+_BEHIND = ("peer:", "fleet:")
+_FAR_ID = re.compile(r"[0-9a-f]{8}")
+_MAX_NAME = 200
+
+
+def account_of(principal: str) -> str:
+    """The computer of a principal that is a client behind one, and any other principal itself.
+
+    Limits are for accounts: a computer names its clients itself.
+    """
+    return principal.partition("/")[0] if principal.startswith(_BEHIND) else principal
+
+
+def is_of(principal: str, account: str | None) -> bool:
+    """Whether a principal is this one or a client behind it; None is every one."""
+    return account is None or account in (principal, account_of(principal))
+
+
+def leaves_room(principal: str, others: Iterable[str], most: int) -> bool:
+    """Whether one more of this principal leaves half of `most` to others. Only clients behind a computer can be that many."""
+    account = account_of(principal)
+    return account == principal or sum(account_of(one) == account for one in others) < most // 2
+
+
+@dataclass(frozen=True, slots=True)
+class FarClient:
+    """The client that another computer calls for, by that computer's claim: an opaque id, and the client's own name."""
+
+    id: str
+    name: str = ""
+
+
+def parse_far(value: object) -> FarClient | None:
+    """The client that another computer names as `[id, name]`; None where it names none. Raises ValueError."""
+    if value is None:
+        return None
+    match value:
+        case [str(far_id), str(name)] if _FAR_ID.fullmatch(far_id) and len(name) <= _MAX_NAME:
+            return FarClient(far_id, name)
+    raise ValueError("a far client is an id and a name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +73,13 @@ class Principal:
 
     request: str | None = None
     """The id that a tunnel or proxy gave the request, for the history; no proof of anything."""
+
+    def behind(self, far: FarClient | None) -> "Principal":
+        """The principal of a client behind this computer: it shares no handle, no undo and no approval with the others there."""
+        if far is None:
+            return self
+        client = f"{far.name} at {self.client}" if far.name else self.client
+        return replace(self, id=f"{self.id}/{far.id}", client=client)
 
     @property
     def is_remote(self) -> bool:

@@ -49,7 +49,8 @@ class ScopePolicy(Model):
         bool | Annotated[list[str], Field(max_length=200)],
         Field(
             description="true, false, or the only hosts that programs reach: `packages.example.org`, `*.example.net:443`, "
-            "`localhost:3000`, `db.internal:5432=10.0.0.5`, or `apt`, `cargo`, `go`, `npm`, `pip`.",
+            "`localhost:3000`, `db.internal:5432=10.0.0.5`, or `apt`, `cargo`, `go`, `npm`, `pip`. With `ask` you are asked for "
+            "other hosts.",
         ),
     ] = False
     secrets: Annotated[

@@ -22,7 +22,14 @@ def _text(result: Halted) -> Iterator[Shown]:
         yield Note("One act was told to stop and has not stopped yet.")
 
 
-@owner_operation("halt", effect=Effect.CHANGE, where="service", text=_text, examples=[Example("Stop every act.", {})])
+@owner_operation(
+    "halt",
+    did="halted the desktop",
+    effect=Effect.CHANGE,
+    where="service",
+    text=_text,
+    examples=[Example("Stop every act.", {})],
+)
 async def halt(ctx: Context) -> Halted:
     """Stop every act on the desktop now, release what is held, and refuse new ones until `resume`."""
     queues = ctx.use(Dispatcher).queues

@@ -22,7 +22,13 @@ def _text(result: Initialized) -> Iterator[Shown]:
     yield "Next: computer-linker scope add FOLDER"
 
 
-@owner_operation("init", effect=Effect.CHANGE, text=_text, examples=[Example("Before any folder is exposed.", {})])
+@owner_operation(
+    "init",
+    did="made a first config",
+    effect=Effect.CHANGE,
+    text=_text,
+    examples=[Example("Before any folder is exposed.", {})],
+)
 async def init(ctx: Context) -> Initialized:
     """Make a config with an identity, and an owner token where there is none. No folder is exposed."""
     done = ["Made a config and an owner token."] if await first_config(ctx) else []

@@ -38,6 +38,7 @@ def _text(result: PauseBegun) -> Iterator[Shown]:
 
 @owner_operation(
     "pause",
+    did="paused every client[ {until}]",
     effect=Effect.CHANGE,
     text=_text,
     examples=[Example("An hour of quiet.", {"input": {"lasting": "1h", "stop": True}})],

@@ -14,6 +14,7 @@ class Resumed(Model):
 
 @owner_operation(
     "resume",
+    did="resumed the desktop",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: ["Clients may act on the desktop again." if result.resumed else "Nothing was halted."],

@@ -19,6 +19,7 @@ from computer_linker.registry.owner import (
     Shown,
     owner_operation,
 )
+from computer_linker.service.changing_config import changed_lines
 from computer_linker.service.lifetime import Lifetime
 from computer_linker.service.scopes import cautions
 from computer_linker.service.setup import SetupChoices, set_up
@@ -61,6 +62,7 @@ def setup_cautions(input: SetupInput, home: Path) -> list[str]:
 
 @owner_operation(
     "setup",
+    did="set this computer up[: {change}]",
     effect=Effect.CHANGE,
     text=_text,
     cautions=setup_cautions,
@@ -72,7 +74,8 @@ async def setup(ctx: Context, input: SetupInput = SetupInput()) -> SetUp:
     choices = SetupChoices(folder, input.write, input.shell, input.codex, input.screen, git=input.git)
     made = await to_thread.run_sync(set_up, ctx.services.home, choices, ctx.operation_id)
     ctx.effect = "confirmed"
-    ctx.note(changes=len(made.done), scopes=len(made.config.scopes))
+    lines = await to_thread.run_sync(changed_lines, ctx.services.home, ctx.operation_id)
+    ctx.note(changes=len(made.done), changed="; ".join(lines) or None, unchanged=not made.done)
     running = ctx.services.peek(Lifetime)
     return SetUp(
         home=str(ctx.services.home),

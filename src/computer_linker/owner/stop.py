@@ -10,6 +10,7 @@ class Stopping(Model):
 
 @owner_operation(
     "stop",
+    did="stopped the service",
     effect=Effect.CHANGE,
     where="running",
     idle=Stopping(stopping=False),

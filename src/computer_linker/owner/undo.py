@@ -56,6 +56,7 @@ def _text(result: Undone) -> Iterator[Shown]:
 
 @owner_operation(
     "undo",
+    did="took back the change of {putBack}",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=_text,

@@ -14,6 +14,7 @@ class PauseEnded(Model):
 
 @owner_operation(
     "unpause",
+    did="let clients work again",
     effect=Effect.CHANGE,
     text=lambda result: ["Clients may go on." if result.ended else "Nothing was paused."],
     examples=[Example("End a pause.", {})],
@@ -22,4 +23,5 @@ async def unpause(ctx: Context) -> PauseEnded:
     """End a pause: clients may use what their scopes allow again."""
     ended = ctx.use(Dispatcher).pause.end()
     ctx.effect = "confirmed"
+    ctx.note(unchanged=not ended)
     return PauseEnded(ended=ended)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from computer_linker.config.defaults import CODEX, EXECUTES
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest, PermissionDenied, UnknownScope
 from computer_linker.model.capability import Capability
@@ -23,6 +24,10 @@ class Verdict:
     reason: str
     needs: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    is_closed: bool = False
+    """The scope has no right at all while config.json is not valid: no right that the owner gives would help."""
+    remedy: str | None = None
+    """The owner's command that would allow it, where one would."""
 
 
 def find_scope(config: Callable[[], Config], scope_id: str, principal: Principal) -> Scope:
@@ -45,6 +50,8 @@ _CLOSED = (
     "Try again later, or ask the owner to run: computer-linker doctor"
 )
 
+_CORRECTED = "computer-linker doctor names the line; computer-linker doctor --fix repairs what it can"
+
 
 def judge(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     """Whether this operation may run in this scope for this caller, before its request is even parsed."""
@@ -61,7 +68,10 @@ def _judged(scope: Scope, rights: Rights, principal: Principal) -> Verdict:
     missing = missing_capabilities(scope, rights, principal)
     if missing:
         reason = f"Scope {scope.id} does not allow {', '.join(missing)}."
-        return Verdict("deny", _CLOSED.format(scope.id) if scope.is_closed else reason, needs, missing)
+        reason = _CLOSED.format(scope.id) if scope.is_closed else reason
+        # A caller whose own grant is narrower would not gain from a wider scope, nor one that needs another type of scope.
+        helps = not scope.is_closed and principal.grants is None and scope.serves(rights.on)
+        return Verdict("deny", reason, needs, missing, scope.is_closed, granting(scope.id, missing) if helps else None)
     if not scope.serves(rights.on):
         return Verdict("deny", f"{rights.name} needs a {rights.on} scope; {scope.id} is a {scope.type} scope.", needs)
     if needs_confirmation(scope, rights.effect) or (rights.asked_by is not None and rights.asked_by(scope.policy)):
@@ -76,9 +86,24 @@ def refuse(verdict: Verdict, rights: Rights) -> None:
     """Raise what a `deny` verdict means on the wire."""
     if verdict.decision != "deny":
         return
+    if verdict.is_closed:
+        raise PermissionDenied(verdict.reason, needs=verdict.needs, rule="config", hint=_CORRECTED)
     if verdict.missing:
-        raise PermissionDenied(verdict.reason, needs=verdict.needs, missing=verdict.missing)
+        raise PermissionDenied(
+            verdict.reason,
+            needs=verdict.needs,
+            missing=verdict.missing,
+            **({"ownerCanAllow": verdict.remedy} if verdict.remedy else {}),
+        )
     raise InvalidRequest(verdict.reason, scopeType=rights.on)
+
+
+def granting(scope: str, missing: list[str]) -> str:
+    """The owner's command that gives a scope these capabilities."""
+    # What runs programs needs a list of commands too, which set-up gives.
+    if EXECUTES & set(missing):
+        return f"computer-linker setup FOLDER {'--codex' if set(CODEX) & set(missing) else '--shell'}"
+    return f"computer-linker scope edit {scope} --allow {' --allow '.join(missing)}"
 
 
 def missing_capabilities(scope: Scope, rights: Rights, principal: Principal) -> list[str]:

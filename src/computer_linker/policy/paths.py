@@ -3,16 +3,19 @@
 import fnmatch
 import glob
 import os
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import PurePath
 
 from computer_linker.config.own_places import own_programs, process_folders, search_path, user_home
 from computer_linker.config.schema import Config
 from computer_linker.errors import InvalidRequest, PathOutOfScope, PermissionDenied
+from computer_linker.home import MARK_NAME
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import PathRules, RootedPath, split_target
 from computer_linker.model.scope import Scope
 from computer_linker.policy.names import HOME_PATHS, folded, is_login, is_private, is_protected, is_sensitive
+from computer_linker.system import refused_name, slashed
 
 Parts = tuple[str, ...]
 
@@ -25,12 +28,14 @@ def rooted(scope: Scope, target: str, *, config: Config, for_writing: bool = Fal
     """
     if not scope.roots:
         raise InvalidRequest(f"Scope {scope.id} has no folders; use a folder scope for paths.")
+    target = slashed(target)
     index, rest, prefix = _root_of(scope, _from_folder(scope, cwd, target) if cwd else target)
     root = scope.roots[index]
     try:
         parts = split_target(rest)
     except PathOutOfScope as error:
         raise _outside(scope, cwd, error) from None
+    _refuse_names(parts)
     path = RootedPath(root, parts, rules_of(scope, root, config), f"{scope.root_names[index]}:" if cwd else prefix)
     check_name(path, for_writing=for_writing)
     return path
@@ -49,6 +54,13 @@ def _outside(scope: Scope, cwd: str, error: PathOutOfScope) -> PathOutOfScope:
     named = ", ".join(f"{name}:PATH" for name in scope.root_names[:8])
     forms = f"Write a path relative to {base}, {named}, or an absolute path inside one of them."
     return PathOutOfScope(f"{error.message} {forms}", **error.details, rootNames=list(scope.root_names[:32]))
+
+
+def _refuse_names(parts: Parts) -> None:
+    """Refuse names that this system takes for something else than a file of that name."""
+    for name in parts:
+        if (reason := refused_name(name)) is not None:
+            raise InvalidRequest(f"{name[:200]} {reason}.", rule="name")
 
 
 def check_name(path: RootedPath, *, for_writing: bool) -> None:
@@ -86,10 +98,21 @@ def check_name(path: RootedPath, *, for_writing: bool) -> None:
             path=path.shown,
             rule="protected",
         )
-    if for_writing and _is_inside(path.parts, rules.read_only):
+    if for_writing and rules.read_only and _is_inside(path.parts, rules.read_only):
         raise PermissionDenied(
             f"{path.shown} lies in a narrower scope that is read-only.", path=path.shown, rule="narrower_scope"
         )
+
+
+def of_a_service(path: RootedPath, folder: Parts) -> PermissionDenied:
+    """The refusal of what is or lies in this folder of the root, which carries the mark of a state folder."""
+    mark = replace(path, parts=(*folder, MARK_NAME)).shown
+    return PermissionDenied(
+        f"{path.shown} is not opened: the file {mark} marks its folder as the state of a service, closed to every scope. "
+        "If it is none, the owner can look at that file and remove it.",
+        path=path.shown,
+        rule="service_state",
+    )
 
 
 def is_hidden_by(parts: tuple[str, ...], rules: PathRules) -> bool:
@@ -203,7 +226,7 @@ def _read_only_below(scope: Scope, root: str, config: Config) -> tuple[tuple[str
 
 def _root_of(scope: Scope, target: str) -> tuple[int, str, str]:
     """Which root a target names, what follows, and how it is written: `docs:a.txt`, `@1/a.txt`, or an absolute path."""
-    if target.startswith("/"):
+    if target.startswith("/") or target[1:3] == ":/":
         return _root_above(scope, target)
     name, colon, rest = target.partition(":")
     if colon and name in scope.root_names:

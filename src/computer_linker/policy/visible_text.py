@@ -69,11 +69,11 @@ def client_label(name: str) -> str:
     """
     name = escaped(name)
     plain = unicodedata.normalize("NFKC", name).casefold()
-    first, *_ = [*re.findall(r"[^\W_]+", plain), ""]
+    words = re.findall(r"[^\W_]+", plain)
     is_sentence = re.search(r"[^\w .,@/+~-]", name) is not None or len(name.split()) > _WORDS_OF_A_NAME
     is_claim = (
         is_sentence
-        or first in _RESERVED
+        or not _RESERVED.isdisjoint(words)
         or re.sub(r"[\W_]", "", plain) in _RESERVED
         or _OWN_NAME.match(plain) is not None
     )
@@ -193,3 +193,16 @@ def _plain(char: str) -> str:
     tag = unicodedata.decomposition(char).partition(" ")[0]
     plain = unicodedata.normalize("NFKC", char)
     return plain if len(plain) == 1 and plain.isascii() and tag not in ("<super>", "<sub>", "<noBreak>") else ""
+
+
+_OUTCOMES = ("added ", "changed ", "removed ", "renamed ")
+
+
+def mark_of(op: str, line: str) -> str:
+    """The first sign of a line of a difference; `=` for the one that begins a change of a view.
+
+    Those of a batch are indented below their step.
+    """
+    if op.startswith("view.") and line.startswith(_OUTCOMES):
+        return "="
+    return line.lstrip(" ")[:1] if op == "batch.run" else line[:1]

@@ -1,6 +1,5 @@
 """Scopes that can change files, and so the programs in their folders."""
 
-import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from computer_linker.config.defaults import EXECUTES
 from computer_linker.model.capability import Capability
 from computer_linker.model.scope import Scope
 from computer_linker.policy.names import is_protected
+from computer_linker.system import is_program_name, os, program_names, slashed
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ def find_program(name: str, first: Sequence[str] = (), writers: Sequence[Writer]
     """The absolute path of a program in `first` or a system folder that none of the writers could have replaced."""
     folder, base = os.path.split(name)
     folders = (folder,) if folder else dict.fromkeys((*first, *SYSTEM_FOLDERS))
-    names = (base, f"{base}.exe") if os.name == "nt" else (base,)
-    candidates = (f"{place}/{one}" for place in folders if os.path.isabs(place) for one in names)  # noqa: PTH117
+    places = (slashed(place) for place in folders if os.path.isabs(place))
+    candidates = (path for place in places for path in program_names(f"{place}/{base}"))
     return next((path for path in candidates if is_program(path) and planter_of(path, writers, first) is None), None)
 
 
@@ -136,10 +136,10 @@ def planter_of(path: str, writers: Sequence[Writer], search_path: Sequence[str] 
 def is_program(path: str) -> bool:
     """True for a regular file that this user may execute."""
     try:
-        found = os.stat(path)  # noqa: PTH116  # every command waits for this
+        found = os.stat(path)  # every command waits for this
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(found.st_mode) and os.access(path, os.X_OK)
+    return stat.S_ISREG(found.st_mode) and os.access(path, os.X_OK) and is_program_name(path)
 
 
 def interpreter_of(path: str) -> str | None:

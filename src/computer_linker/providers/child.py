@@ -1,8 +1,5 @@
 """Child processes of the providers: no shell, our environment, their own process group, killed on cancellation."""
 
-import os
-import selectors
-import signal
 import subprocess
 import sys
 import threading
@@ -18,9 +15,10 @@ import anyio
 import anyio.to_thread
 
 import computer_linker
-from computer_linker.computer.local.linux.fence import Fence, fence_around
+from computer_linker.computer.local.linux.fence import Fence, fence_around, start_without_links
 from computer_linker.errors import Aborted
-from computer_linker.system import wait_unreaped
+from computer_linker.system import Output, end_group, os, wait_unreaped
+from computer_linker.system.limits import cap_memory
 
 # Detects a stalled child process, such as one that reads a pipe without a writer where it expects a file.
 
@@ -77,7 +75,6 @@ def _fields(place: Path) -> list[str]:
 
 T = TypeVar("T")
 _MAX_STDERR = 65_536
-_Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +91,8 @@ class Spec:
     """Called in the thread that starts the child, just before: the child inherits its effect on the thread."""
     longest_still_s: float | None = None
     """Kill a child that is idle for this long while its output is awaited: it opened something that never answers."""
+    passed: Sequence[int] = ()
+    """Descriptors that the child inherits under the same numbers."""
 
 
 class Child:
@@ -104,7 +103,7 @@ class Child:
         self._lock = threading.Lock()
         self._is_reaped = False
         if spec.max_memory is not None:
-            _cap_memory(self.process.pid, spec.max_memory)
+            cap_memory(self.process.pid, spec.max_memory)
         if isinstance(spec.stdin, bytes):
             threading.Thread(target=self._feed, args=(spec.stdin,), name="child-stdin", daemon=True).start()
         self._stderr = bytearray()
@@ -112,9 +111,7 @@ class Child:
         self._stillness = None if limit is None else Stillness(self.process.pid, limit)
         self.has_stood_still = False
         """True when it was killed for being idle."""
-        self._selector = _Selector()
-        for name in ("stdout", "stderr"):
-            self._selector.register(getattr(self.process, name), selectors.EVENT_READ, name)
+        self._output = Output(self.process)
 
     def _feed(self, content: bytes) -> None:
         assert self.process.stdin is not None
@@ -125,18 +122,17 @@ class Child:
 
     def read(self, size: int = 1 << 18) -> bytes:
         """The next bytes of its output; empty at its end. Its stderr is stored up to a bound."""
-        while self._selector.get_map():
-            ready = self._selector.select(None if self._stillness is None else STEP_S)
+        while self._output.is_open:
+            found = self._output.next(None if self._stillness is None else STEP_S, size)
             if self._stillness is not None:
-                self._check_idle(self._stillness, is_silent=not ready)
-            for key, _ in ready:
-                piece = os.read(key.fd, size)
-                if not piece:
-                    self._selector.unregister(key.fileobj)
-                elif key.data == "stdout":
-                    return piece
-                elif len(self._stderr) < _MAX_STDERR:
-                    self._stderr += piece
+                self._check_idle(self._stillness, is_silent=found is None)
+            if found is None:
+                continue
+            name, piece = found
+            if name == "stdout" and piece:
+                return piece
+            if name == "stderr" and len(self._stderr) < _MAX_STDERR:
+                self._stderr += piece
         return b""
 
     def _check_idle(self, stillness: Stillness, *, is_silent: bool) -> None:
@@ -160,8 +156,7 @@ class Child:
         """Kill the whole group."""
         with self._lock:
             if not self._is_reaped:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self.process.pid, signal.SIGKILL)
+                end_group(self.process)
 
     def finish(self) -> tuple[int, bytes]:
         """Wait for its end; its exit code and the start of its stderr."""
@@ -180,7 +175,7 @@ class Child:
                 return
             self._is_reaped = True
         self.process.wait()
-        self._selector.close()
+        self._output.close()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
                 with suppress(OSError):
@@ -262,6 +257,7 @@ def _started(spec: Spec) -> "subprocess.Popen[bytes]":
         stderr=subprocess.PIPE,
         start_new_session=True,
         bufsize=0,
+        pass_fds=tuple(spec.passed),
     )
 
 
@@ -285,15 +281,6 @@ def _started_in_own_thread(spec: Spec, enter: Callable[[], None]) -> "subprocess
     return made[0]
 
 
-def _cap_memory(pid: int, size: int) -> None:
-    import resource
-
-    prlimit = getattr(resource, "prlimit", None)
-    if prlimit is not None:
-        with suppress(ProcessLookupError, PermissionError):
-            prlimit(pid, resource.RLIMIT_DATA, (size, size))
-
-
 # Landlock rules for the programs that providers run: each reads only what it was given, and executes only itself.
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime")
@@ -307,6 +294,17 @@ def fenced(spec: Spec, read: Sequence[str | int] = ()) -> Spec:
     own = _python_places() if spec.argv[0] == sys.executable else ()
     execute = (os.path.realpath(spec.argv[0]), *loaders())
     return replace(spec, enter=fence_around(Fence((*_SYSTEM, *own, *read), (), execute)))
+
+
+def without_links(spec: Spec, fence: Fence) -> Spec:
+    """The same child with a fence, for which no link below the fence's held folders leads anywhere.
+
+    A fence keeps it in these folders, not away from what is closed in them. Costs the start of an interpreter.
+    """
+    start = start_without_links(fence)
+    if start is None:
+        return replace(spec, enter=fence_around(fence))
+    return replace(spec, argv=[*start, *spec.argv], passed=fence.held)
 
 
 @lru_cache(maxsize=1)

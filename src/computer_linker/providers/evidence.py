@@ -1,7 +1,6 @@
 """The evidence of one execution: a private folder in the workspace, written through held descriptors, and pruned."""
 
 import json
-import os
 import re
 import stat
 import time
@@ -13,6 +12,7 @@ from typing import Any, Self
 
 from computer_linker.errors import LimitExceeded, PathOutOfScope
 from computer_linker.model.times import shown_ns
+from computer_linker.system import os
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -2,7 +2,6 @@
 
 import errno
 import glob
-import os
 import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,8 +13,8 @@ import anyio.to_thread
 from computer_linker.errors import InvalidRequest, NotFound, OsPermissionRequired, PathOutOfScope, PermissionDenied
 from computer_linker.home import is_marked
 from computer_linker.model.paths import RootedPath
-from computer_linker.policy.paths import check_name
-from computer_linker.system import descriptor_path
+from computer_linker.policy.paths import check_name, of_a_service
+from computer_linker.system import cwd_of, os
 
 _MAX_LINKS = 32
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -51,11 +50,6 @@ class StateMarks:
             above = bool(folder) and self.cover(folder[:-1])
             known = self._known[folder] = above or is_marked(self._fd, "/".join(folder))
         return known
-
-
-def cwd_of(fd: int) -> str:
-    """A path of an open folder that a child resolves through its inherited descriptor, not through the tree."""
-    return f"/proc/self/fd/{fd}" if Path("/proc/self/fd").exists() else descriptor_path(fd)
 
 
 def guarded(path: RootedPath, state: Path) -> RootedPath:
@@ -117,7 +111,7 @@ def _walk(path: RootedPath) -> Held:
                     raise
                 links += 1
                 pending[:0] = _link_names(name, fds[-1], path, links, error)
-        _refuse_state(path, fds)
+        _refuse_state(path, fds, tuple(done))
         return _settled(path, tuple(done), fds.pop())
     except OSError as error:
         raise _named(error, path) from error
@@ -161,14 +155,11 @@ def _link_names(name: str, parent: int, path: RootedPath, links: int, error: OSE
     return [part for part in target.split("/") if part not in ("", ".")]
 
 
-def _refuse_state(path: RootedPath, fds: list[int]) -> None:
+def _refuse_state(path: RootedPath, fds: list[int], names: tuple[str, ...]) -> None:
     """Refuse what is or lies in the state folder of another service, by the mark in it."""
-    if any(map(is_marked, fds)):
-        raise PermissionDenied(
-            f"{path.shown} belongs to another service, and is never opened through a scope.",
-            path=path.shown,
-            rule="service_state",
-        )
+    for depth, fd in enumerate(fds):
+        if is_marked(fd):
+            raise of_a_service(path, names[:depth])
 
 
 def _settled(path: RootedPath, parts: tuple[str, ...], fd: int) -> Held:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from computer_linker.errors import NotFound
+from computer_linker.model.principal import account_of, is_of
 from computer_linker.services import Services
 
 _KEPT_S = 900.0
@@ -37,7 +38,7 @@ class KeptResults:
         """Keep a text, dropping the oldest ones where there is no room."""
         self._drop_old()
         text = text[:_MAX_OF_ONE]
-        mine = [name for name, kept in self._kept.items() if kept.principal == principal]
+        mine = [name for name, kept in self._kept.items() if account_of(kept.principal) == account_of(principal)]
         while mine and sum(len(self._kept[name].text) for name in mine) + len(text) > _MAX_OF_ONE:
             del self._kept[mine.pop(0)]
         while self._kept and sum(len(kept.text) for kept in self._kept.values()) + len(text) > _MAX_BYTES:
@@ -54,7 +55,7 @@ class KeptResults:
 
     async def end_of(self, principal: str | None) -> int:
         """Forget the texts of a principal whose access was revoked, or of all. Nothing runs, so nothing is counted."""
-        for name in [name for name, kept in self._kept.items() if principal in (None, kept.principal)]:
+        for name in [name for name, kept in self._kept.items() if is_of(kept.principal, principal)]:
             del self._kept[name]
         return 0
 

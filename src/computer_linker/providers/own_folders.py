@@ -5,11 +5,12 @@ import contextlib
 import errno
 import itertools
 import logging
-import os
 import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+
+from computer_linker.system import os
 
 log = logging.getLogger(__name__)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -93,11 +94,11 @@ def _opened(held: int) -> tuple[int, int | None]:
         return os.open(".", _FOLDER, dir_fd=held), None
     # By the descriptor: the name may be a link by now.
     own = f"/proc/self/fd/{held}"
-    os.chmod(own, mode | stat.S_IRWXU)  # noqa: PTH101
+    os.chmod(own, mode | stat.S_IRWXU)
     try:
         return os.open(".", _FOLDER, dir_fd=held), mode
     except OSError:
-        os.chmod(own, mode)  # noqa: PTH101
+        os.chmod(own, mode)
         raise
 
 
@@ -160,7 +161,7 @@ def _make_usable(name: "str | Path", folder: int | None = None) -> None:
         return
     held = os.open(name, _HOLD, dir_fd=folder)
     try:
-        os.chmod(f"/proc/self/fd/{held}", 0o700)  # noqa: PTH101  # Linux has no call that does not follow a link
+        os.chmod(f"/proc/self/fd/{held}", 0o700)  # Linux has no call that does not follow a link
     finally:
         os.close(held)
 

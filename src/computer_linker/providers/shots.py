@@ -1,6 +1,5 @@
 """Captures the desktop: windows and pixels, with everything painted over that must not be disclosed."""
 
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +17,7 @@ from computer_linker.errors import InvalidRequest, LinkError, NotFound, StaleRef
 from computer_linker.model.geometry import Display, ImageMap, Point, Rect, Window
 from computer_linker.model.ids import new_handle, new_ulid
 from computer_linker.services import Services
+from computer_linker.system import os
 
 _TIME_S = 4.0
 _LIMITS = TreeLimits(max_nodes=20_000, time_s=3.5, values=False, roles=frozenset({"password-text"}))

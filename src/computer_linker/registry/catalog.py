@@ -36,6 +36,14 @@ class Catalog:
         older = {name: self.by_name[was.op] for name, was in OLDER.items() if was.op in self.by_name}
         return Catalog(self.operations, {**older, **self.by_name}, True)
 
+    def lacks(self, name: object) -> bool:
+        """True when every operation has to be imported to know whether there is one of this name."""
+        return type(name) is str and isinstance(self.by_name, OnDemand) and not self.by_name.is_at_hand(name)
+
+    def load(self) -> None:
+        """Import every operation; blocking, for most of a second."""
+        len(self.by_name)
+
     def current(self, call: Call) -> Call:
         """The call under its operation's own names, where it came under older ones."""
         if not self.accepts_older or (call.op not in OLDER and call.op not in FIELDS):
@@ -110,13 +118,19 @@ class OnDemand(Mapping[str, Operation]):
         self._found: dict[str, Operation] = {}
         self._all: Mapping[str, Operation] | None = None
 
+    def is_at_hand(self, name: str) -> bool:
+        """True when the name is found, or known not to be there, without the import of all."""
+        return self._all is not None or self._alone(name) is not None
+
     def __getitem__(self, name: str) -> Operation:
         if self._all is not None:
             return self._all[name]
+        return self._alone(name) or self._load()[name]
+
+    def _alone(self, name: str) -> Operation | None:
         found = self._found.get(name) or self._one(name)
-        if found is None:
-            return self._load()[name]
-        self._found[name] = found
+        if found is not None:
+            self._found[name] = found
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -172,8 +186,32 @@ def similar(name: str, known: Mapping[str, object]) -> list[str]:
     import difflib
 
     words = [name, *reversed(re.split(r"[._]", name[:80]))]
-    meant = [OLDER[word].op for word in words if word in OLDER and OLDER[word].op in known]
-    return list(dict.fromkeys([*meant[:1], *difflib.get_close_matches(name[:80], known, n=3, cutoff=0.6)]))[:3]
+    meant = [op for word in words if (op := OLDER[word].op if word in OLDER else CALLED.get(word, "")) in known]
+    near = difflib.get_close_matches(name[:80], known, n=8, cutoff=0.6)
+    # The library's ratio takes `file.tree` for as near to `file.reed` as `file.read`.
+    near.sort(key=lambda one: _edits(name[:80], one))
+    close = (OLDER[one].op if one in OLDER else one for one in near)
+    return list(dict.fromkeys([*meant[:1], *close]))[:3]
+
+
+def _edits(one: str, other: str) -> int:
+    """How many characters have to be added, removed or replaced to make one word of the other."""
+    row = list(range(len(other) + 1))
+    for at, char in enumerate(one, 1):
+        before, row[0] = row[0], at
+        for place, wanted in enumerate(other, 1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (char != wanted))
+    return row[-1]
+
+
+CALLED = {
+    **dict.fromkeys("bash exec execute run sh terminal powershell".split(), "command.run"),
+    **dict.fromkeys("cat open view".split(), "file.read"),
+    **dict.fromkeys("replace multiedit".split(), "file.patch"),
+    "search": "file.search", "rm": "file.delete", "cp": "file.copy", "mv": "file.move", "undo": "file.undo",
+    "add": "git.stage",
+}  # fmt: skip
+"""What other programs call an operation; suggested, never taken."""
 
 
 def needs_of(name: str) -> Needs | None:

@@ -37,6 +37,8 @@ class Step(NamedTuple):
     call: Call
     refers: bool = False
     """Parts of it come from the results of earlier steps, so it is not known yet."""
+    ends_all: bool = True
+    """The calls after it are not made when it fails."""
 
 
 class Dispatch(Protocol):
@@ -81,6 +83,8 @@ class Context:
     """The operation declares that it changes files, so its intent is recorded and its changes are shown."""
     is_preview: bool = False
     """Dry run: the body runs to find its file changes, and ends where it would make them."""
+    is_held: bool = False
+    """A person said yes: right before the effect everything must still be what they were shown."""
     planned: Sequence[Change] | None = None
     """The file changes that are being made."""
     effect: Known | None = None

@@ -11,14 +11,15 @@ from computer_linker.registry.operation import Operation
 from computer_linker.registry.text import PLAIN, Text, render
 
 _MAX_ERROR = 2000
-_REPEATED = frozenset({"problems", "field", "rule", "unknown", "errno", "matches", "difference"})
-"""Details of an error that its message has already, or that a program compares."""
+_REPEATED = frozenset({"problems", "field", "fields", "rule", "unknown", "errno", "matches", "difference"})
+"""Details of an error that its message or the signature has already, or that a program compares."""
 
 
 _BESIDE_STEPS = Text(quiet=frozenset({"failed"}), empty="")
 """What a batch answers beside its steps; which of them failed is seen there."""
 
 
+_DID = frozenset({"confirmed", "partial", "unverifiable"})
 _NOTHING = "none"
 """What an observation shows that found nothing; `done` is for changes."""
 
@@ -36,7 +37,7 @@ class ModelText:
             return render(envelope, how)
         plain = to_jsonable_python(envelope, by_alias=True)
         if plain["ok"] is False:
-            return self._stopped(plain) if _is_batch(plain.get("data")) else _failure(plain)
+            return self._stopped(plain) if _is_batch(plain.get("data")) else _failure(plain, target)
         return self._success(plain, target)
 
     def _success(self, envelope: dict[str, Any], target: Any) -> str:
@@ -49,9 +50,12 @@ class ModelText:
         effect = envelope.get("effect")
         # That a program's effect is not read back is the rule; of a click it is news.
         usual = ("confirmed",) if op is not None and op.effect is Effect.ACT else ("confirmed", "unverifiable")
-        if effect is not None and effect not in usual:
+        changes = op is not None and can_be_undone(op)
+        if changes and effect == "suspected_noop":
+            lines.append("nothing was changed")
+        elif effect is not None and effect not in usual:
             lines.append(f"effect: {effect}")
-        if effect is not None and op is not None and can_be_undone(op):
+        if (changes and effect in _DID) or (isinstance(data, dict) and data.get("undoable")):
             lines.append(f"undo: {short_id(envelope['operationId'])}")
         return "\n".join(lines)
 
@@ -74,7 +78,7 @@ class ModelText:
 
 def can_be_undone(op: Operation) -> bool:
     """True when file.undo takes back what the operation did: its changes go through `ctx.change`."""
-    return op.shows == "changes" and op.name != "file.undo"
+    return op.shows_changes and op.name != "file.undo"
 
 
 def _is_batch(data: Any) -> bool:
@@ -82,13 +86,16 @@ def _is_batch(data: Any) -> bool:
     return bool(results) and all(isinstance(step, dict) and "ok" in step and "op" in step for step in results or ())
 
 
-def _failure(envelope: dict[str, Any]) -> str:
+def _failure(envelope: dict[str, Any], target: Any = None) -> str:
     """`code: sentence`, then what to do."""
     error = envelope["error"]
     message, details = str(error["message"]), error.get("details") or {}
     lines = [f"{error['code']}: {message}"]
     for name, value in details.items():
-        if name in _REPEATED or value in (None, "", [], {}) or _is_in(value, message):
+        if name in _REPEATED or value in (None, "", [], {}, target) or _is_in(value, message):
+            continue
+        if name == "reason" and isinstance(value, str) and value.isidentifier():
+            # One word, such as `missing`, is for programs.
             continue
         shown = value if isinstance(value, str) else _excerpt(value) or _words(value) or to_json(value).decode()
         lines.append(f"{name}: {shown}")

@@ -13,6 +13,7 @@ import anyio
 from pydantic import ValidationError
 
 from computer_linker.approvals.request import Preview
+from computer_linker.audit.phrases import fields_in
 from computer_linker.changes.links import links_on
 from computer_linker.changes.preview import preview as preview_changes
 from computer_linker.computer.base import Computer
@@ -31,7 +32,7 @@ from computer_linker.registry.validation import explain_validation, explained
 _PREVIEW_S = 6.0
 CWD = "cwd"
 """The option of every operation with paths: the folder that relative ones start from."""
-Shows = Callable[..., Awaitable[Preview]] | Literal["changes"]
+Shows = Callable[..., Awaitable[Preview]] | Literal["changes", "whole changes"]
 Runs = Callable[[Any], str | Sequence[str]]
 Resolves = Callable[..., Awaitable[Sequence[str]]]
 Makes = Callable[..., Sequence[Step]]
@@ -86,6 +87,9 @@ class Operation:
     awaits_intent: bool
     """The body prepares while the intent is made durable, and awaits `ctx.durable_intent()` before its effect."""
     examples: tuple[Example, ...]
+    did: str = ""
+    """Its phrase in the history, in the past tense: `read`, `made the folder`. What it was about follows, unless it
+    stands in the text itself: `{field}` is a fact of the event, and a part in brackets is left out without its facts."""
     aliases: tuple[str, ...] = ()
     unavailable: Callable[[], str | None] | None = field(default=None)
     """Why this operation is unavailable on this machine, with the remedy; None when it is available."""
@@ -104,6 +108,9 @@ class Operation:
     asked_by: Callable[[ScopePolicy], bool] | None = None
     """Whether a scope asks a person before this operation, beside its `confirm`."""
 
+    needs_policy: str | None = None
+    """The field of a scope's policy without which it is refused there; such a scope does not list it."""
+
     makes: Makes | None = None
     """Returns the calls that it makes, from its input: a person who would be asked about one is asked once about all."""
 
@@ -112,7 +119,8 @@ class Operation:
 
     shows: Shows | None = None
     """The preview for an approver, beside the request itself: a function with the parameters of `run`, or
-    `"changes"` for the file changes that `run` hands to `ctx.change`, which is then its only effect."""
+    `"changes"` for the file changes that `run` hands to `ctx.change`, which is then its only effect; `"whole changes"` where
+    the request does not have the new contents, so that no part of a difference is left out."""
 
     async def preview(self, ctx: Context, arguments: dict[str, Any]) -> Preview | None:
         """Return the preview of these arguments; None where the request itself is enough."""
@@ -120,10 +128,11 @@ class Operation:
             return None
         try:
             with anyio.fail_after(_PREVIEW_S):
-                if self.shows == "changes":
+                if self.shows == "changes" or self.shows == "whole changes":
                     planned = ctx.planned if ctx.planned is not None else await self._plan(ctx, arguments)
                     # Of a paired computer's call the request that is shown below has digests alone.
-                    about = await preview_changes(ctx.computer.files, planned, is_whole=ctx.payload is not None)
+                    is_whole = ctx.payload is not None or self.shows == "whole changes"
+                    about = await preview_changes(ctx.computer.files, planned, is_whole=is_whole)
                 else:
                     about = await self.shows(ctx, **arguments)
                 links = await links_on(ctx.computer.files, map(ctx.path_from_root, about.paths))
@@ -152,7 +161,12 @@ class Operation:
     @property
     def passes_gate_itself(self) -> bool:
         """True when the body starts before the intent is durable, and awaits that before its effect."""
-        return self.awaits_intent or self.shows == "changes"
+        return self.awaits_intent or self.shows_changes
+
+    @property
+    def shows_changes(self) -> bool:
+        """True where its only effect are the file changes that an approver is shown."""
+        return isinstance(self.shows, str)
 
     @property
     def device_queue(self) -> str | None:
@@ -178,6 +192,11 @@ class Operation:
     def summary(self) -> str:
         """The docstring, which reaches users."""
         return inspect.cleandoc(self.run.__doc__ or "")
+
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        """The facts that its phrase in the history names."""
+        return tuple(fields_in(self.did))
 
     @cached_property
     def capability(self) -> str | None:
@@ -250,6 +269,7 @@ def operation(
     needs_any: Iterable[Capability] = (),
     effect: Effect,
     examples: Iterable[Example],
+    did: str = "",
     on: ScopeKind = "folder",
     boundary: PathBoundary | None = None,
     deadline_s: float | None = 60,
@@ -264,10 +284,12 @@ def operation(
     text: Text = PLAIN,
     resolves: Resolves | None = None,
     makes: Makes | None = None,
+    needs_policy: str | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Turn an async function into an operation: `(ctx, target?, input?, options?) -> Model`.
 
-    Most need a name, `needs`, `effect` and `examples`; one that changes files adds `shows="changes"` and calls `ctx.change`.
+    Most need a name, `did`, `needs`, `effect` and `examples`; one that changes files adds `shows="changes"` and calls
+    `ctx.change`.
 
     `deadline_s=None` is for operations that keep their own time: they get the scope's `maxRuntimeSeconds`.
     """
@@ -285,6 +307,7 @@ def operation(
             destructive=destructive,
             awaits_intent=awaits_intent,
             examples=tuple(examples),
+            did=did,
             aliases=tuple(aliases),
             unavailable=unavailable,
             facets=tuple(facets),
@@ -294,6 +317,7 @@ def operation(
             text=text,
             resolves=resolves,
             makes=makes,
+            needs_policy=needs_policy,
         )
 
     return build

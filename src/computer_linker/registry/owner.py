@@ -89,6 +89,7 @@ def owner_operation(
     *,
     effect: Effect,
     examples: Iterable[Example],
+    did: str = "",
     where: Where = "anywhere",
     text: Callable[[Any], Iterable[Shown]] | None = None,
     exit_code: Callable[[Any], int] | None = None,
@@ -107,11 +108,12 @@ def owner_operation(
     `running` refuses, or answers `idle` where that is given. `is_derived=False` is for what a hand-written command asks by
     `cli.owner.ask`.
     `text` shows the typed result to a person; without it each field is a row. `exit_code` is for commands that answer with it.
+    `did` is the phrase of an act in the history; questions are not recorded.
     `words` are the commands it is known by, where they are not those of its name. `bare` is the question that its command answers
     when it is typed without arguments. `needs_setup`: without a state folder it is refused, and none is made. `cautions` gives
     reasons to think again, from the input and the state folder: they are shown first, and a person at a terminal is asked.
     """
-    define = operation(name, effect=effect, examples=examples, on="service", deadline_s=deadline_s)
+    define = operation(name, did=did, effect=effect, examples=examples, on="service", deadline_s=deadline_s)
 
     def build(run: Callable[..., Awaitable[Any]]) -> Operation:
         return replace(

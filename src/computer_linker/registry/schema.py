@@ -107,11 +107,11 @@ _INCIDENTAL = frozenset(
     "engine boundary signal startedAt durationMs elapsedMs commandPreview dialogOpened view warnings groupedEvents scale area "
     "source hiddenAreas timedOut agent workflow usage threadId turns path size created hooks method executionId machineId "
     "truncated title bytesBase64 fileRef nextCursor dropped waited binaryFiles frames endedBy approved charset total "
-    "known fixed parts".split()
+    "known fixed parts minutes undoable codexSessions records beginsAt firstBad matrix".split()
 )
 """Results that few callers need; a signature leaves them out, a schema has them."""
-_SELDOM_GIVEN = frozenset({"executionId"})
-"""Options that few callers give; the same holds for them."""
+_SELDOM_GIVEN = frozenset({"executionId", "size", "sha256", "column", "owner", "metadata", "suggest"})
+"""Fields that few callers give, such as those of a stream; the same holds for them."""
 _KNOWN_SHAPES = frozenset({"region"})
 """Values whose parts need no description: x, y, width and height."""
 _MOST_RESULTS = 8

@@ -70,7 +70,15 @@ def _output_head(data: dict[str, Any]) -> str:
         ended += ", timed out"
     seconds = float(data.get("durationMs") or 0) / 1000
     left_out = ", the middle of the output was left out" if data.get("truncated") else ""
-    return f"{ended}, {seconds:.2f} s{left_out}"
+    return f"{ended}, {seconds:.2f} s{left_out}{_view_of(data.get('view'))}"
+
+
+def _view_of(view: Any) -> str:
+    """The view that has a command's changes, which the folder has not."""
+    if not view:
+        return ""
+    counts = [f"{view[name]} {name}" for name in ("added", "changed", "removed") if view.get(name)]
+    return f", on view {view['viewId']}: {', '.join(counts) or 'no changes'} (view.show, view.keep, view.drop)"
 
 
 def _stream(chunks: Any) -> str:
@@ -109,6 +117,26 @@ def _matches(matches: Any) -> str:
     return "\n".join(shown)
 
 
+def _symbols(symbols: Any) -> str:
+    """`path:line: signature`; of one file the path once, and what lies in a class indented below it."""
+    paths = {symbol["path"] for symbol in symbols}
+    if len(paths) > 1 or len(symbols) == 1:
+        return "\n".join(f"{each['path']}:{each['line']}: {_symbol(each)}" for each in symbols)
+    return "\n".join([*paths, *(f"{_inside(each)}{each['line']}: {_symbol(each)}" for each in symbols)])
+
+
+def _symbol(symbol: dict[str, Any]) -> str:
+    """The line that defines it; its kind before it where that line is its name alone."""
+    name, line = symbol["name"], symbol.get("signature") or symbol["name"]
+    return f"{symbol['kind']} {line}" if line == name else str(line)
+
+
+def _inside(symbol: dict[str, Any]) -> str:
+    """One step for the file, and one for each name that the symbol lies in."""
+    container = symbol.get("container")
+    return " " * (1 + (container.count(".") + 1 if container else 0))
+
+
 def _changes(entries: Any) -> str:
     """As `git status --short` shows them: a blank is unchanged."""
     return "\n".join(
@@ -136,6 +164,20 @@ def _stream_head(data: dict[str, Any]) -> str:
     return ", ".join([*facts, f"cursor: {data.get('nextCursor') or data['cursor']}"])
 
 
+def _diagnostics_head(data: dict[str, Any]) -> str:
+    """How many problems are not listed since they are no news."""
+    facts = [f"{data[name]} {text}" for name, text in _NO_NEWS.items() if data.get(name)]
+    return ", ".join(facts if data.get("diagnostics") else ["no new problems" if facts else "no problems", *facts])
+
+
+_NO_NEWS = {"known": "known before", "fixed": "fixed"}
+
+
+def _edited_head(data: dict[str, Any]) -> str:
+    count = data["changes"]
+    return f"modified {data['path']}, {count} change{'' if count == 1 else 's'}"
+
+
 def _commit_head(data: dict[str, Any]) -> str:
     count = len(data["files"])
     return f"committed {data['hash'][:10]}, {count} file{'' if count == 1 else 's'}"
@@ -151,6 +193,18 @@ def _commits(commits: Any) -> str:
     return "\n".join(f"{one['hash'][:10]} {one['date'][:16]} {one['author']}: {one['subject']}" for one in commits)
 
 
+def _views(views: Any) -> str:
+    return "\n".join(
+        f"{view['viewId']}: {'a program runs in it' if view['running'] else _changes_of(view)}, {view['op']} "
+        f"{view['commandPreview']}, until {view['expiresAt']}"
+        for view in views
+    )
+
+
+def _changes_of(view: dict[str, Any]) -> str:
+    return "changes not known" if view["changes"] is None else f"{view['changes']} changed names, {view['bytes']} bytes"
+
+
 def _view_changes(changes: Any) -> str:
     return "\n".join(_view_change(change) for change in changes)
 
@@ -158,6 +212,8 @@ def _view_changes(changes: Any) -> str:
 def _view_change(change: dict[str, Any]) -> str:
     """One line: what happens to which name, and the facts that become others."""
     facts = [] if change["kind"] == "file" else [change["kind"]]
+    if change.get("names"):
+        facts.append(f"a folder of {change['names']} names goes")
     if change.get("renamedFrom"):
         facts.append(f"from {change['renamedFrom']}")
     if change.get("modeBefore"):
@@ -175,6 +231,20 @@ def _view_change(change: dict[str, Any]) -> str:
     if change.get("otherNames"):
         facts.append(f"{change['otherNames']} other names keep the old content")
     return f"{change['action']} {change['path']}" + (f" ({', '.join(facts)})" if facts else "")
+
+
+_MAX_NAMED_PATHS = 10
+
+
+def _kept_head(data: dict[str, Any]) -> str:
+    """What is in place now, by name while these are few, and what the view still has."""
+    named = data["paths"] if len(data["paths"]) <= _MAX_NAMED_PATHS else [f"{data['kept']} changes"]
+    left = f"; {data['left']} left in the view" if data["left"] else "; the view is gone"
+    return f"kept {', '.join(named) or 'nothing'}{left}"
+
+
+def _deleted_head(data: dict[str, Any]) -> str:
+    return f"deleted {data['path']}" + (f", {data['entries']} entries" if data["entries"] != 1 else "")
 
 
 def _commit(commit: Any) -> str:
@@ -203,16 +273,22 @@ def _elements(nodes: Any) -> str:
 
 
 def _events(events: Any) -> str:
-    return "\n".join(" ".join(filter(None, _event(event))) for event in events)
+    """One event a line. The day and the client are those of the line above where a line has none."""
+    shown, day, client = [], "", ""
+    for event in events:
+        at, by = event["startedAt"][:19], str(event.get("client") or event.get("principal"))
+        columns = _event(event, at if at[:10] != day else at[11:], f"by {by}" if by != client else "")
+        shown.append(" ".join(filter(None, columns)))
+        day, client = at[:10], by
+    return "\n".join(shown)
 
 
-def _event(event: dict[str, Any]) -> list[str]:
-    """The columns of one event; the id is there where undo can use it."""
+def _event(event: dict[str, Any], at: str, by: str) -> list[str]:
+    """The columns of one event; the id is there where undo may use it."""
     outcome = "ok" if event.get("ok") else str(event.get("errorCode") or event.get("outcome") or "failed")
     what = str(event.get("commandPreview") or event.get("target") or "")
-    by = f"by {event.get('client') or event.get('principal')}"
     handle = f"({short_id(event['operationId'])})" if event.get("effect") else ""
-    return [event["startedAt"][:19], event["op"], what, outcome, by, handle]
+    return [at, event["op"], what, outcome, by, handle]
 
 
 def _artifact(artifact: Any) -> str:
@@ -253,7 +329,7 @@ def _next(requests: Any) -> str:
 
 PAGE = Text({"content": verbatim}, head=_page_head, quiet=frozenset({"startLine", "document", "charset"}))
 PAGES = Text({"files": _pages})
-OUTPUT = Text({"stdout": verbatim}, head=_output_head)
+OUTPUT = Text({"stdout": verbatim}, head=_output_head, quiet=frozenset({"view"}))
 STREAM = Text({"chunks": _stream}, head=_stream_head)
 SENT = Text({"output": _typed}, head=_stream_head)
 STARTED = Text(quiet=frozenset({"commandPreview"}))
@@ -262,7 +338,7 @@ ENTRIES = Text({"entries": _entries}, quiet=frozenset({"truncated"}), empty="an 
 TREE = Text({"entries": tree}, empty="an empty folder")
 FILES = Text({"files": lines}, quiet=frozenset({"truncated"}), empty="no files")
 MATCHES = Text({"matches": _matches}, quiet=frozenset({"truncated"}), empty="no matches")
-SYMBOLS = Text({"symbols": rows("{path}:{line}: {kind} {signature}")}, empty="no symbols")
+SYMBOLS = Text({"symbols": _symbols}, empty="no symbols")
 LOCATIONS = Text(
     {"locations": rows("{path}:{line}:{column}: {text}")}, quiet=frozenset({"total"}), empty="nothing found"
 )
@@ -270,6 +346,17 @@ RELATIVES = Text({"items": rows("{path}:{line}:{column}: {name}: {text}")}, empt
 STATUS = Text({"entries": _changes, "diff": verbatim}, head=_status_head, quiet=frozenset({"counts"}))
 DIFF = Text({"diff": verbatim}, quiet=frozenset({"files"}), empty="no differences")
 VIEW = Text({"changes": _view_changes, "diff": verbatim}, empty="no changes")
+KEPT = Text(
+    {
+        "merged": lambda paths: f"merged: {', '.join(paths)}",
+        "refused": rows("not kept: {path}: {reason}"),
+        "artifact": lambda artifact: f"evidence: {artifact}",
+    },
+    head=_kept_head,
+    quiet=frozenset({"paths"}),
+)
+DELETED = Text(head=_deleted_head)
+VIEWS = Text({"views": _views}, empty="no views")
 COMMITS = Text({"commits": _commits}, empty="no commits")
 COMMIT = Text({"commit": _commit, "diff": verbatim}, quiet=frozenset({"files"}))
 PATCHED = Text({"files": rows("{action} {path} +{additions} -{deletions}")})
@@ -282,7 +369,8 @@ ACTIONS = Text(
     },
     empty="no actions",
 )
-DIAGNOSTICS = Text({"diagnostics": rows("{path}:{line}:{column}: {severity}: {message}")}, empty="no problems")
+DIAGNOSTICS = Text({"diagnostics": rows("{path}:{line}:{column}: {severity}: {message}")}, head=_diagnostics_head)
+DOCUMENT = Text(head=_edited_head, quiet=frozenset({"parts"}))
 MAP = Text({"map": verbatim}, empty="no source files")
 UNDONE = Text({"files": rows("{action} {path}")}, head=lambda data: f"undo of {data['op']}:")
 PROCESSES = Text({"processes": table}, empty="no processes")

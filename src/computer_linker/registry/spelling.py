@@ -32,12 +32,17 @@ _SUGGESTED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("offset", "start", "line"), ("startLine",)),
     **dict.fromkeys(("limit", "count"), ("lineCount", "maxResults")),
     **dict.fromkeys(("timeout", "timeout_seconds", "timeoutMs", "timeout_ms"), ("timeoutSeconds",)),
-    **dict.fromkeys(("name", "query"), ("pattern",)),
+    **dict.fromkeys(("name", "query"), ("pattern", "symbol")),
+    **dict.fromkeys(("include", "includes", "file_pattern", "filePattern", "glob_pattern"), ("glob",)),
+    "edits": ("texts",),
     **dict.fromkeys(("files", "file_paths"), ("paths",)),
     **dict.fromkeys(("end_line", "endLine", "end"), ("lineCount",)),
+    **dict.fromkeys(("page_number", "pageNumber", "pages"), ("page",)),
     "args": ("command",),
 }
 """Names that others use in several meanings: put into the corrected request, never taken as they are."""
+_BOTH = {**dict.fromkeys(("context", "context_lines", "contextLines"), ("contextBefore", "contextAfter"))}
+"""Names of others for two of ours."""
 _OF_PROGRAMS = frozenset({"cwd", "workdir"})
 """The target is the working folder only of operations that run a program."""
 _MAX_CORRECTED = 1500
@@ -71,8 +76,9 @@ def read_arguments(op: Operation, call: Call) -> tuple[Call, dict[str, Any]]:
     except InvalidRequest as error:
         taken = _respelled(op, call, {})
         if taken is None:
-            _add_correction(error, op, call, {})
-            raise
+            clearer = _about_the_rest(op, call) or error
+            _add_correction(clearer, op, call, {})
+            raise clearer from None
         return taken, op.parse(taken.target, taken.input, taken.options)
 
 
@@ -86,20 +92,36 @@ def _respelled(op: Operation, call: Call, beside: dict[str, Any]) -> Call | None
         ours = _ours(op, name)
         if ours is None or not _put(op, parts, ours, value):
             return None
-        taken.append(f"`{name}` was read as `{ours}`.")
+        taken.append(_note(op, name, ours))
     taken += _respell_items(op, parts)
     return _call(call, parts, tuple(taken)) if taken and _parses(op, parts) else None
 
 
+def _note(op: Operation, name: str, ours: str) -> str:
+    return f"`{name}` was read as " + (f"`{ours}`." if name != ours else f"`{_item_field(op)}[0].{name}`.")
+
+
+def _about_the_rest(op: Operation, call: Call) -> InvalidRequest | None:
+    """What is wrong once every field is put right that can be: that one is unknown, not that its neighbour is missing."""
+    parts = _parts(call)
+    for place, name, value in _unknown(op, parts, {}):
+        ours = _ours(op, name)
+        if ours is not None and place is not None and _put(op, parts, ours, value):
+            del parts[place][name]
+    try:
+        op.parse(parts["target"], parts["input"] or None, parts["options"] or None)
+    except InvalidRequest as error:
+        return error
+    return None
+
+
 def _ours(op: Operation, name: str) -> str | None:
-    """Our name of another server's field, when only one fits this operation."""
-    ours = _SPELLINGS.get(name)
-    if ours is None or (name in _OF_PROGRAMS and op.boundary != "sandboxed"):
-        return None
+    """Our name of another server's field, or of one of ours outside its list, when only one fits this operation."""
     places, items = _places(op), _item_fields(op)
-    if name in places:
+    ours = _SPELLINGS.get(name, name if name in items else None)
+    if name in places or ours is None or (name in _OF_PROGRAMS and op.boundary != "sandboxed"):
         return None
-    return ours if ours in places or (ours in items and name not in items) else None
+    return ours if ours in places or (ours in items and (name == ours or name not in items)) else None
 
 
 def _put(op: Operation, parts: dict[str, Any], name: str, value: Any) -> bool:
@@ -147,6 +169,8 @@ def _add_correction(error: InvalidRequest, op: Operation, call: Call, beside: di
     for place, name, value in sorted(_unknown(op, parts, beside), key=lambda found: found[1].startswith("end")):
         if place is not None:
             del parts[place][name]
+        if all(each in known and _put(op, parts, each, value) for each in _BOTH.get(name, ("",))):
+            continue
         close = difflib.get_close_matches(to_camel(name) if "_" in name else name, known, n=1, cutoff=0.75)
         ours = name if name in known else _ours(op, name) or _suggested(known, name) or (close[0] if close else None)
         if ours is None or not _put(op, parts, ours, _converted(parts, name, ours, value)):

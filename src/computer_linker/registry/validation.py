@@ -8,6 +8,8 @@ from pydantic import BaseModel, ValidationError
 
 from computer_linker.errors import InvalidRequest
 
+_UNKNOWN = "extra_forbidden"
+
 
 @contextmanager
 def explain_validation(place: str) -> Iterator[None]:
@@ -20,12 +22,14 @@ def explain_validation(place: str) -> Iterator[None]:
 
 def explained(error: ValidationError, place: str, kind: type[BaseModel] | None = None) -> InvalidRequest:
     """Describe pydantic's finding with our messages and field names; an unknown field gets the list of known ones."""
-    problems = [
-        {"field": _field(place, item["loc"]), "problem": _problem(item, kind if len(item["loc"]) == 1 else None)}
-        for item in error.errors(include_url=False, include_input=False, include_context=False)[:10]
-    ]
-    first = problems[0]
-    return InvalidRequest(f"`{first['field']}`: {first['problem']}.", problems=problems)
+    found = error.errors(include_url=False, include_input=False, include_context=False)[:10]
+    # Of an object that could have been a text, only what is wrong in the object helps.
+    found = [item for item in found if item["type"] != "string_type" or item["loc"][-1:] != ("str",)] or found
+    problems = [{"field": _field(place, item["loc"]), "problem": _problem(item)} for item in found]
+    details: dict[str, Any] = {"problems": problems}
+    if kind is not None and found[0]["type"] == _UNKNOWN and len(found[0]["loc"]) == 1:
+        details["fields"] = [field.alias or name for name, field in kind.model_fields.items()]
+    return InvalidRequest(f"`{problems[0]['field']}`: {problems[0]['problem']}.", **details)
 
 
 def _field(place: str, location: tuple[Any, ...]) -> str:
@@ -33,10 +37,9 @@ def _field(place: str, location: tuple[Any, ...]) -> str:
     return ".".join([place, *(str(part) for part in location if isinstance(part, int) or str(part).isidentifier())])
 
 
-def _problem(item: Any, kind: type[BaseModel] | None) -> str:
-    if item["type"] == "extra_forbidden":
-        known = [] if kind is None else [field.alias or name for name, field in kind.model_fields.items()]
-        return f"there is no such field, only {', '.join(known)}" if known else "there is no such field"
+def _problem(item: Any) -> str:
+    if item["type"] == _UNKNOWN:
+        return "there is no such field"
     if item["type"] == "missing":
         return "is needed"
     return str(item["msg"]).removeprefix("Value error, ").rstrip(".")

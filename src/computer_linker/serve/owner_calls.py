@@ -1,13 +1,13 @@
 """Runs the owner's operations: in the running service, or in the command's own process when no service runs."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Any
 
 from computer_linker.audit.log import Unrecorded
 from computer_linker.audit.store import AuditStore
 from computer_linker.config.private import not_set_up
+from computer_linker.config.store import exists
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.errors import ConfigInvalid, InvalidRequest
 from computer_linker.model.effect import Effect
@@ -18,9 +18,10 @@ from computer_linker.registry.catalog import Catalog, collect
 from computer_linker.registry.context import Progress
 from computer_linker.registry.operation import Operation
 from computer_linker.service.app import App
+from computer_linker.service.config_edits import ConfigEdits
 from computer_linker.service.lifetime import Lifetime
 from computer_linker.services import Services
-from computer_linker.system import user_name
+from computer_linker.system import os, user_name
 from computer_linker.transports.mcp.tools import Tools, check_arguments
 
 
@@ -40,6 +41,9 @@ class OwnerCalls:
         found = self._catalog.by_name.get(name)
         asks = found is not None and found.effect is Effect.OBSERVE
         dispatcher = self._dispatcher.with_catalog(self._catalog, Unrecorded() if asks else None)
+        if not asks:
+            # What was edited by hand before this act stands before it in the history.
+            await dispatcher.services.use(ConfigEdits).look()
         return await dispatcher.call(Call("", name, input=given), principal, report)
 
 
@@ -87,6 +91,9 @@ async def _call_here(home: Path, op: Operation, given: dict[str, Any]) -> Reply:
     dispatcher = Dispatcher(Catalog({op.name: op}, {op.name: op}), services, machine, audit)
     services.provide(Dispatcher, dispatcher)
     try:
+        if op.effect is not Effect.OBSERVE and exists(home):
+            services.note = dispatcher.note
+            await services.use(ConfigEdits).look()
         reply = await dispatcher.call(Call("", op.name, input=given), owner_principal())
         data = reply.envelope.get("data")
         return Reply(reply.envelope | {"data": data.to_wire()}) if data is not None else reply

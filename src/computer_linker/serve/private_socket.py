@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import re
 import secrets
 import socket
@@ -23,9 +22,10 @@ from computer_linker.model.json_text import read_json
 from computer_linker.model.principal import Principal
 from computer_linker.registry.context import Progress
 from computer_linker.serve.owner_calls import owner_principal
-from computer_linker.system import user_name
+from computer_linker.system import channel, os, user_name
 from computer_linker.transports.local_callers import WRONG_KEY, LocalCallers
 from computer_linker.transports.mcp.fast_path import Begun, FastPath, Negotiated
+from computer_linker.transports.mcp.pipes import Pipes
 from computer_linker.transports.mcp.profiles import Requested, requested_in_greeting
 from computer_linker.transports.mcp.wire import Wire
 
@@ -119,7 +119,7 @@ class PrivateSocket:
                 begun = await _begun(link, choices.get("early", ""))
             await self._serve_descriptors(link, (descriptors[0], descriptors[1]), asked, begun)
         elif name == places.GREETING_STREAM:
-            await self._serve_mcp((link.fileno(), link.fileno()), asked, Begun())
+            await self._serve_mcp(link, asked, Begun())
         elif greeting == places.GREETING_CONTROL:
             await self._serve_control(link)
 
@@ -141,7 +141,7 @@ class PrivateSocket:
             except OSError:
                 pass
 
-    async def _serve_mcp(self, pipes: tuple[int, int], asked: Requested, begun: Begun) -> None:
+    async def _serve_mcp(self, pipes: Pipes, asked: Requested, begun: Begun) -> None:
         """Serve one MCP client until it disconnects, or the owner ends its session."""
         connection = new_handle("conn")
         user = f"local:{user_name(os.getuid())}"
@@ -217,12 +217,10 @@ async def _greeting(link: socket.socket, descriptors: list[int]) -> bytes:
     line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_GREETING:
         try:
-            data, more, flags, _ = socket.recv_fds(link, _MAX_GREETING, 2)
+            data, more = channel.receive(link, _MAX_GREETING)
         except BlockingIOError:
             await _readable(link)
             continue
-        if flags & socket.MSG_CTRUNC:
-            log.warning("descriptors were lost on the way in")
         descriptors += more
         line += data
         if not data:

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import os
 import secrets
-import signal
 import socket
 import sys
 import time
@@ -24,6 +22,7 @@ from computer_linker.serve.owner_calls import Controls, owner_principal
 from computer_linker.serve.private_socket import PrivateSocket
 from computer_linker.service.app import App, open_app
 from computer_linker.service.client_setup import service_actions
+from computer_linker.service.config_edits import ConfigEdits
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.introspection import ServiceIntrospection
 from computer_linker.service.lifetime import Lifetime
@@ -32,7 +31,7 @@ from computer_linker.service.peers import PeerManager
 from computer_linker.service.routing import ComputerRouter
 from computer_linker.service.settings import live_config
 from computer_linker.service.startup_probe import boundary_found_out
-from computer_linker.system import event_loop
+from computer_linker.system import channel, event_loop, os
 from computer_linker.transports.bridge.listener import BridgeListener
 from computer_linker.transports.local_callers import LocalCallers
 from computer_linker.transports.mcp.fast_path import FastPath
@@ -62,7 +61,7 @@ def serve_socket(home: str, lock: int, listener: Any, idle_exit_s: float | None)
         sys.stderr.flush()
         return 1
     finally:
-        _unlink_socket(Path(home), sock)
+        _remove_listener(Path(home), sock)
     return 0
 
 
@@ -88,7 +87,7 @@ def serve(home: Path, reach: Reach, *, log_to_file: bool = False) -> None:
         try:
             _run(_serve(home, sock, reach, None))
         finally:
-            _unlink_socket(home, sock)
+            _remove_listener(home, sock)
     finally:
         os.close(lock)
 
@@ -106,6 +105,7 @@ async def _serve(
         introspection = ServiceIntrospection(app)
         tools = Tools(app.dispatcher, introspection)
         lifetime = _begun(app)
+        await app.services.use(ConfigEdits).watch()
         stop = lifetime.ending
         bridge = BridgeListener(app.services, app.dispatcher, app.computer)
         await bridge.listen(home)
@@ -122,7 +122,7 @@ async def _serve(
             places.make_key(os.fspath(home)),
             app.dispatcher.sessions,
         )
-        _stop_on_signals(stop)
+        event_loop.on_stop_signals(stop.set)
         tasks = [asyncio.create_task(private.serve())]
         if http is not None:
             from computer_linker.service.tunnels import TunnelManager
@@ -143,9 +143,9 @@ async def _serve(
         await _announce(app, http, lifetime.bound_url)
         if idle_exit_s is not None:
             tasks.append(asyncio.create_task(_stop_when_idle(app, (private, bridge), stop, idle_exit_s)))
-        async with boundary_found_out(app, fast_path):
+        async with boundary_found_out(app, fast_path, introspection):
             await _until_stopped(tasks, stop)
-        _unlink_socket(home, listener)
+        _remove_listener(home, listener)
         if introspection.tunnels is not None:
             await introspection.tunnels.aclose()
         await private.close()
@@ -226,22 +226,15 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
     event_loop.run(main)
 
 
-def _stop_on_signals(stop: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
-
-
 def _as_socket(listener: Any) -> socket.socket:
     """The listener as a full socket object (the early one is the bare C type)."""
     return socket.socket(fileno=listener.detach())
 
 
-def _unlink_socket(home: Path, listener: socket.socket) -> None:
-    """Remove the socket; a second call does nothing, so another service's socket is never removed."""
+def _remove_listener(home: Path, listener: socket.socket) -> None:
+    """Stop listening; a second call does nothing, so another service's listener is never removed."""
     if listener.fileno() >= 0:
-        (home / places.SOCKET_NAME).unlink(missing_ok=True)
-        listener.close()
+        channel.remove(os.fspath(home), places.SOCKET_NAME, listener)
 
 
 def _log_to_stderr(also_to: Path | None = None) -> None:

@@ -1,16 +1,16 @@
 """The on-demand service: takes the lock and listens before anything heavy is imported, so that a client can connect at once."""
 
-import os
 import sys
 
 from computer_linker import home as places
+from computer_linker.system import make_private_folders
 
 
 def main(argv: list[str]) -> int:
     """`serve --socket-only [--idle-exit SECONDS]`: for the stdio shim, not for people."""
     home = places.state_home()
     try:
-        os.makedirs(home, mode=0o700, exist_ok=True)  # noqa: PTH103  # no pathlib: start time
+        make_private_folders(home)
         lock = places.take_lock(home)
         if lock is None:
             return places.LOCK_HELD

@@ -69,7 +69,7 @@ async def open_app(home: Path, config: Callable[[], Config], computer: Computer 
         dispatcher = Dispatcher(catalog, services, machine, services.use(AuditStore))
         services.provide(Dispatcher, dispatcher)
         services.note = dispatcher.note
-        services.elevate = partial(_elevated, dispatcher)
+        services.call = partial(_called, dispatcher)
         approvals = services.use(Approvals)
         approvals.record = partial(_record_answer, dispatcher)
         dispatcher.sessions.left = approvals.left
@@ -95,11 +95,8 @@ async def _record_answer(dispatcher: Dispatcher, asked: ApprovalRequest, answer:
     return await dispatcher.note(name, by.who, facts_of(asked, answer, by.way))
 
 
-async def _elevated(
-    dispatcher: Dispatcher, scope: str, principal: Principal, cwd: str, argv: list[str]
-) -> Mapping[str, Any]:
-    """Call the operation as the client whose command asks, with the same policy, approval and history."""
-    call = Call(scope, "command.elevate", target=cwd, input={"command": argv})
+async def _called(dispatcher: Dispatcher, call: Call, principal: Principal) -> Mapping[str, Any]:
+    """Call an operation as the client whose program asks for it."""
     reply = await dispatcher.call(call, principal)
     envelope: dict[str, Any] = to_jsonable_python(reply.envelope, by_alias=True)
     return envelope

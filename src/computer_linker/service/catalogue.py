@@ -1,10 +1,11 @@
 """The operation catalogue as clients see it: schemas and signatures, each built once, and what can be used here."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,9 +27,17 @@ from computer_linker.service.programs import InstalledPrograms, Tool, missing_pr
 from computer_linker.services import Services
 from computer_linker.transports.mcp.prepared import stamp, write_prepared
 
+log = logging.getLogger(__name__)
 FILE_NAME = f"catalogue-{__version__}.json"
-"""What a service built, for the next one of the same source: building takes a third of a second of the processor."""
+"""What a service built, for the next one of the same source: building takes a third of a second of the processor.
+
+The first line has the stamp of the source and the facts of every operation, each further one the description of one of them.
+"""
 _MOST_KEPT = 64
+_MOST_LISTS = 8
+"""The lists of descriptions that are kept with their JSON; one of all operations has most of a megabyte."""
+_COMPARED_AFTER_S = 1.0
+"""Delay: comparing the source takes longer than answering from what was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class Facts:
     is_checked: bool
     """True when its own `unavailable` must be asked."""
     signature: str
+    needs_policy: str | None = None
 
     @property
     def noun(self) -> str:
@@ -58,10 +68,11 @@ class Catalogue:
         self._computer = computer
         self._programs = programs
         self._home = home
-        self._loading = asyncio.Lock()
+        self._loading, self._describing, self._asking = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._facts: Mapping[str, Facts] | None = None
-        self._kept: dict[str, str] = {}
-        """The descriptions that were read, as JSON."""
+        self._stamp: str | None = None
+        """Of the source of what was read; None when it was built here."""
+        self._comparing: asyncio.Task[None] | None = None
         self._described: dict[str, dict[str, Any]] = {}
         self._lists: dict[tuple[str, ...], PreparedList] = {}
         """The lists that were asked for, with their JSON."""
@@ -69,7 +80,7 @@ class Catalogue:
         self._states: dict[str, FacetState] = {}
         self._missing: dict[str, str] = {}
         self._absent: dict[str, str | None] = {}
-        self._allowed: dict[tuple[str, bool, frozenset[Capability]], list[str]] = {}
+        self._allowed: dict[tuple[str, bool, frozenset[Capability], frozenset[str]], list[str]] = {}
 
     @classmethod
     def open(cls, services: Services) -> Self:
@@ -79,30 +90,57 @@ class Catalogue:
     async def warm(self) -> None:
         """Build everything ahead of the first question, and keep it for the next start."""
         await self.load()
-        if not self._kept:
+        if self._stamp is None:
             await self.described(self._known)
             await asyncio.to_thread(self._keep)
 
     async def load(self) -> None:
-        """Read what an earlier service kept, or import every operation, in a thread."""
+        """Read what an earlier service of this version kept, or import every operation, in a thread."""
         if self._facts is None:
             async with self._loading:
                 if self._facts is None:
                     self._facts = await asyncio.to_thread(self._load)
+                    if self._stamp is not None:
+                        self._comparing = asyncio.create_task(self._compare())
+
+    async def _compare(self) -> None:
+        """Build anew what was read, when a file of the source changed since."""
+        await asyncio.sleep(_COMPARED_AFTER_S)
+        if await asyncio.to_thread(stamp) == self._stamp:
+            return
+        self._facts, self._stamp = await asyncio.to_thread(self._build), None
+        self._described, self._lists, self._seen = {}, {}, ()
+        await self.warm()
+
+    async def aclose(self) -> None:
+        if self._comparing is not None:
+            self._comparing.cancel()
+            await asyncio.wait([self._comparing])
 
     def _load(self) -> Mapping[str, Facts]:
-        kept = _kept(self._home)
-        if kept is None:
-            return {name: _facts(op) for name, op in self._catalog.operations.items()}
-        self._kept = {name: row.pop("description") for name, row in kept.items()}
-        return {name: _facts_kept(row) for name, row in kept.items()}
+        try:
+            with (self._home / FILE_NAME).open("rb") as file:
+                kept = from_json(file.readline())
+            facts = {row["name"]: _facts_kept(row) for row in kept["facts"]}
+            self._stamp = str(kept["stamp"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return self._build()
+        return facts
+
+    def _build(self) -> Mapping[str, Facts]:
+        return {name: _facts(op) for name, op in self._catalog.operations.items()}
 
     def _keep(self) -> None:
-        rows = {
-            name: {**asdict(facts), "description": to_json(self._described[name]).decode()}
-            for name, facts in self._known.items()
-        }
-        write_prepared(self._home, to_json({"stamp": stamp(), "operations": rows}), FILE_NAME)
+        head = {"stamp": stamp(), "facts": [asdict(facts) for facts in self._known.values()]}
+        rows = [to_json(head), *(to_json(self._described[name]) for name in self._known)]
+        try:
+            write_prepared(self._home, b"\n".join(rows), FILE_NAME)
+        except OSError as error:
+            log.warning("the catalogue for the next start was not written: %s", error.strerror)
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._facts is not None
 
     @property
     def _known(self) -> Mapping[str, Facts]:
@@ -113,19 +151,29 @@ class Catalogue:
     async def described(self, names: Collection[str]) -> list[dict[str, Any]]:
         """What a client needs to know of each, so that it hardcodes nothing."""
         key = tuple(names)
-        if key not in self._lists:
-            made = await asyncio.to_thread(self._describe, key)
-            if len(self._lists) >= _MOST_KEPT:
-                self._lists.clear()
-            self._lists[key] = made
-        return self._lists[key]
+        # Many who ask at once wait for one.
+        async with self._describing:
+            if key not in self._lists:
+                if len(self._lists) >= _MOST_LISTS:
+                    self._lists.clear()
+                self._lists[key] = await asyncio.to_thread(self._describe, key)
+            return self._lists[key]
 
     def _describe(self, names: tuple[str, ...]) -> PreparedList:
-        for name in names:
-            if name not in self._described:
-                kept = self._kept.get(name)
-                self._described[name] = from_json(kept) if kept else describe(self._catalog.operations[name])
+        new = [name for name in names if name not in self._described]
+        kept = self._descriptions() if new and self._stamp is not None else {}
+        for name in new:
+            self._described[name] = from_json(kept[name]) if name in kept else describe(self._catalog.operations[name])
         return PreparedList([self._described[name] for name in names])
+
+    def _descriptions(self) -> dict[str, bytes]:
+        """The descriptions that were kept, as JSON; none when the file is another one than was read before."""
+        try:
+            head, *rows = (self._home / FILE_NAME).read_bytes().split(b"\n")
+        except OSError:
+            return {}
+        is_same = head.startswith(_begun(self._stamp)) and len(rows) == len(self._known)
+        return dict(zip(self._known, rows, strict=True)) if is_same else {}
 
     def signatures(self, names: Iterable[str]) -> dict[str, list[str]]:
         """The signatures by noun."""
@@ -139,7 +187,8 @@ class Catalogue:
         """The operations this caller can call in this scope, on this machine."""
         self._look()
         rights = frozenset(right for right in scope.granted if holds(principal, scope, right))
-        key = (scope.type, bool(scope.roots), rights)
+        withheld = self._withheld([scope])
+        key = (scope.type, bool(scope.roots), rights, withheld)
         if key not in self._allowed:
             if len(self._allowed) >= _MOST_KEPT:
                 self._allowed.clear()
@@ -147,6 +196,7 @@ class Catalogue:
                 facts.name
                 for facts in self._known.values()
                 if scope.serves(facts.on)
+                and facts.name not in withheld
                 and facts.needs <= rights
                 and (not facts.needs_any or facts.needs_any & rights)
                 and self._why_absent(facts) is None
@@ -159,12 +209,20 @@ class Catalogue:
 
     async def tools(self, scopes: Sequence[Scope]) -> dict[str, Tool]:
         """Every program with path and version."""
-        return await asyncio.to_thread(self._programs.tools, scopes)
+        async with self._asking:
+            return await asyncio.to_thread(self._programs.tools, scopes)
 
-    def usable(self) -> list[str]:
-        """The operations that this machine can run."""
+    def _withheld(self, scopes: Iterable[Scope]) -> frozenset[str]:
+        """The operations that the policy of none of these scopes lets run."""
+        policies = [scope.policy for scope in scopes]
+        needing = ((facts.name, facts.needs_policy) for facts in self._known.values() if facts.needs_policy)
+        return frozenset(name for name, field in needing if not any(getattr(policy, field) for policy in policies))
+
+    def usable(self, scopes: Iterable[Scope]) -> list[str]:
+        """The operations that this machine can run, but those that the policy of none of these scopes lets run."""
         self._look()
-        return [name for name, facts in self._known.items() if self._why_absent(facts) is None]
+        withheld = self._withheld(scopes)
+        return [name for name, facts in self._known.items() if name not in withheld and self._why_absent(facts) is None]
 
     def absent(self) -> dict[str, dict[str, Any]]:
         """The others, with the reason."""
@@ -193,8 +251,8 @@ class Catalogue:
         first = next(lacking, None)
         if first is not None:
             return f"{first.reason} {first.remedy}".strip()
-        check = self._catalog.operations[facts.name].unavailable if facts.is_checked else None
-        return None if check is None else check()
+        op = self._catalog.operations.get(facts.name) if facts.is_checked else None
+        return None if op is None or op.unavailable is None else op.unavailable()
 
     def matching(self, patterns: Iterable[str]) -> list[str]:
         """The operations of these names, aliases or patterns such as `git.*`. Raises InvalidRequest for one that fits none."""
@@ -202,7 +260,9 @@ class Catalogue:
         by_name = older | {name: facts.name for facts in self._known.values() for name in facts.names}
         found: dict[str, None] = {}
         for pattern in patterns:
-            fitting = [op for name, op in by_name.items() if fnmatchcase(name, pattern)]
+            # Not fnmatchcase, which keeps tens of thousands of compiled patterns.
+            fits = re.compile(translate(pattern)).match
+            fitting = [op for name, op in by_name.items() if fits(name)]
             if not fitting:
                 is_name = re.fullmatch(r"[\w.*?-]{1,80}", pattern, re.ASCII) is not None
                 raise InvalidRequest(
@@ -219,19 +279,15 @@ def is_kept(home: Path) -> bool:
     return (home / FILE_NAME).exists()
 
 
-def _kept(home: Path) -> dict[str, Any] | None:
-    """What an earlier service of the same source kept; None without that."""
-    try:
-        kept = from_json((home / FILE_NAME).read_bytes())
-        return kept["operations"] if kept["stamp"] == stamp() else None
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
+def _begun(made_of: str | None) -> bytes:
+    """How the file of this source begins."""
+    return to_json({"stamp": made_of})[:-1]
 
 
 def _facts(op: Operation) -> Facts:
     return Facts(
         op.name, (op.name, *op.aliases), op.needs, op.needs_any, op.on, op.facets, op.unavailable is not None,
-        signature(op),
+        signature(op), op.needs_policy,
     )  # fmt: skip
 
 

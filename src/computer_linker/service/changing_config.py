@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from computer_linker.config import roots
 from computer_linker.config.difference import changes
-from computer_linker.config.load import CONFIG_NAME, load, parse, read_document, with_identity
+from computer_linker.config.load import CONFIG_NAME, document_of, load, parse, read_document, validated, with_identity
 from computer_linker.config.private import make_folder
 from computer_linker.config.runtime import effective
 from computer_linker.config.schema import Config
@@ -23,6 +23,7 @@ from computer_linker.config.store import (
     keep_last_good,
     locked,
     update,
+    write_config,
     write_whole,
 )
 from computer_linker.errors import ConfigInvalid, ConfirmRequired, Conflict, NotFound
@@ -134,7 +135,16 @@ async def undo_config_change(home: Path, operation_id: str, undo_id: str = "", *
 
     kept = await to_thread.run_sync(_read, home, operation_id)
     if "raw" in kept:
-        await to_thread.run_sync(_put_back_bytes, home, operation_id, kept)
+        raw = b64decode(kept["raw"])
+        wrong = _why_invalid(raw, home)
+        if not is_agreed:
+            raise ConfirmRequired(
+                f"To undo this puts back a config.json that is not valid ({wrong}). Nothing was changed.",
+                hint=f"if you mean it: computer-linker undo {operation_id} --yes",
+                again={"operation": operation_id, "yes": True},
+            )
+        await to_thread.run_sync(_put_back_bytes, home, operation_id, kept, raw)
+        lines.append(f"It is not valid now, as it was then: {wrong}")
     else:
         await to_thread.run_sync(undo)
     return lines
@@ -148,17 +158,25 @@ def replace_recorded(home: Path, operation_id: str, before: bytes, value: dict[s
             raise Conflict("config.json was changed meanwhile; nothing was repaired.", hint="computer-linker doctor")
         kept = {"raw": b64encode(before).decode(), "after": _digest(value), "whole": _whole(value)}
         _store(home, operation_id, kept)
-        write_whole(home, CONFIG_NAME, as_text(value))
+        write_config(home, as_text(value))
         keep_last_good(home, as_text(value))
     return config
 
 
-def _put_back_bytes(home: Path, operation_id: str, kept: dict[str, Any]) -> None:
+def _why_invalid(raw: bytes, home: Path) -> str:
+    try:
+        effective(validated(document_of(raw), home, check), home)
+    except ConfigInvalid as error:
+        return error.message
+    return "it was not valid when it was repaired"
+
+
+def _put_back_bytes(home: Path, operation_id: str, kept: dict[str, Any], raw: bytes) -> None:
     """Undo `replace_recorded`: the file is again what it was, which was not valid."""
     with locked(home):
         if _whole(read_document(home).value) != kept["whole"]:
             raise Conflict("config.json was changed since; nothing was undone.", hint="undo the later change first")
-        write_whole(home, CONFIG_NAME, b64decode(kept["raw"]))
+        write_config(home, raw)
         _path(home, operation_id).unlink(missing_ok=True)
 
 
@@ -168,6 +186,13 @@ def _update(home: Path, edit: Edit, beside: Beside) -> Config:
         return check(config)
 
     return update(home, edit, checked, beside)
+
+
+def keep_change(home: Path, operation_id: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Keep a change that was made by hand, so that it can be undone as one by a command."""
+    with locked(home):
+        if _undoable(before) != _undoable(after):
+            _keep(home, operation_id, before, after)
 
 
 def _keep(home: Path, operation_id: str, before: dict[str, Any], after: dict[str, Any]) -> None:

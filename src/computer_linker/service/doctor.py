@@ -307,4 +307,4 @@ def _mend(home: Path, operation_id: str, why: ConfigInvalid) -> list[str]:
 
 
 def _put_back(operation_id: str) -> str:
-    return f"{CONFIG_NAME} as it was can be put back: computer-linker undo {operation_id}"
+    return f"{CONFIG_NAME} as it was can be put back: computer-linker undo {operation_id} --yes"

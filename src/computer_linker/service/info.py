@@ -4,21 +4,22 @@ import asyncio
 import os
 import platform
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from computer_linker import __version__
 from computer_linker.config.schema import Config
 from computer_linker.model.capability import Capability
+from computer_linker.model.info import InfoPart
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.policy.engine import folder_access, sees_scope
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue
+from computer_linker.service.expected_boundary import ExpectedBoundary
 from computer_linker.service.fleet import FleetManager
 from computer_linker.service.known_findings import KnownFindings
 from computer_linker.service.screenshots import screenshot_readiness
-
-InfoPart = Literal["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
+from computer_linker.system import NAME
 
 _WITHOUT_OPERATIONS = frozenset({"identity", "platform", "service", "tools", "policy", "status", "exposure"})
 
@@ -51,7 +52,7 @@ async def computer_info(
                 answer["status"] = await _status_for(app, principal, local_url)
             case "operations":
                 catalogue = app.services.use(Catalogue)
-                answer["operations"] = await catalogue.described(catalogue.usable())
+                answer["operations"] = await catalogue.described(catalogue.usable(_seen(config, principal)))
                 answer["capabilities"] = catalogue.absent()
             case "exposure":
                 others = _through_a_fleet(app) if principal.grants is None else {}
@@ -149,9 +150,11 @@ async def _boundary(app: App, scope: Scope, principal: Principal) -> dict[str, A
     if scope.policy.sandbox == "off":
         detail = "the scope's policy says sandbox: off"
         return {"paths": "kernel", "commands": "none", "folders": access, "detail": detail}
-    from computer_linker.providers.sandbox.sandbox import Sandbox
+    found = app.services.use(ExpectedBoundary).boundary
+    if found is None:
+        from computer_linker.providers.sandbox.sandbox import Sandbox
 
-    found = await app.services.use(Sandbox).probe()
+        found = await app.services.use(Sandbox).probe()
     boundary = {
         "paths": "kernel",
         "commands": found.named(network_cut=scope.policy.network is not True),
@@ -166,7 +169,7 @@ def _seen(config: Config, principal: Principal) -> list[Scope]:
 
 def _platform() -> dict[str, Any]:
     return {
-        "os": platform.system().lower(),
+        "os": NAME,
         "arch": platform.machine(),
         "release": platform.release(),
         "shell": os.environ.get("SHELL"),

@@ -2,11 +2,11 @@
 
 import asyncio
 import getpass
-import os
 import time
 
 from computer_linker.model.base import Model
 from computer_linker.model.times import shown_s
+from computer_linker.system import is_elevated, os
 
 
 class Lifetime:
@@ -38,14 +38,5 @@ def this_user() -> UserContext:
     try:
         name = getpass.getuser()
     except (KeyError, OSError, ImportError):
-        name = str(os.getuid()) if hasattr(os, "getuid") else ""
-    return UserContext(name=name, elevated=_is_elevated())
-
-
-def _is_elevated() -> bool:
-    if hasattr(os, "geteuid"):
-        return os.geteuid() == 0
-    import ctypes
-
-    windll = getattr(ctypes, "windll", None)
-    return windll is not None and bool(windll.shell32.IsUserAnAdmin())
+        name = str(os.getuid())
+    return UserContext(name=name, elevated=is_elevated())

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from computer_linker.config.diagnose import is_loopback
+from computer_linker.config.live import LiveConfig
 from computer_linker.config.schema import Config
 from computer_linker.home import BRIDGE_NAME, SOCKET_NAME
 from computer_linker.model.base import Model
@@ -47,7 +48,7 @@ def listeners(services: Services, config: Config | None) -> list[Listener]:
         return []
     return [
         *_local(services, lifetime),
-        *_http(config, lifetime),
+        *_http(services, config, lifetime),
         *_tunnel(services),
         *_peers(services),
         *_fleet(services),
@@ -64,7 +65,7 @@ def _local(services: Services, lifetime: Lifetime) -> list[Listener]:
     ]
 
 
-def _http(config: Config | None, lifetime: Lifetime) -> list[Listener]:
+def _http(services: Services, config: Config | None, lifetime: Lifetime) -> list[Listener]:
     url = lifetime.bound_url
     if url is None:
         return []
@@ -72,14 +73,16 @@ def _http(config: Config | None, lifetime: Lifetime) -> list[Listener]:
     reach: Reach = "machine" if is_loopback(host) else "network"
     where = "any program of this computer" if reach == "machine" else "any computer that reaches this address"
     if host in EVERY:
-        where += " and sends this computer's loopback name as Host (others get 421; serve --host ADDRESS answers there)"
+        where += " under the name localhost (others get 421: serve --host ADDRESS)"
     who = f"{where}, {_credential(config)}"
     found = [Listener(kind="http", address=url, reach=reach, who=who, since=lifetime.since, close=_STOP)]
     if config is not None and config.approval_page:
         page = url.removesuffix("/mcp") + "/approve"
         who = "a phone that was given a one-time link"
         close = "computer-linker config set approvalPage false"
-        found.append(Listener(kind="approvalPage", address=page, reach=reach, who=who, since=None, close=close))
+        live = services.current_config
+        since = live.approval_page_since if isinstance(live, LiveConfig) else None
+        found.append(Listener(kind="approvalPage", address=page, reach=reach, who=who, since=since, close=close))
     return found
 
 

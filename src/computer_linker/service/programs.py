@@ -1,7 +1,6 @@
 """The programs that operations use: path, version, and how to install a missing one."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -9,15 +8,20 @@ import sys
 import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
+from pydantic_core import to_json
+
+from computer_linker import __version__
 from computer_linker.model.base import Model
 from computer_linker.model.scope import Scope
 from computer_linker.providers.language.servers import KINDS
 from computer_linker.services import Services
+from computer_linker.system import os
+from computer_linker.transports.mcp.prepared import write_prepared
 
 if TYPE_CHECKING:
     from computer_linker.policy.writers import Writer
@@ -28,6 +32,9 @@ _VERSION_DEADLINE_S = 3.0
 _KNOWN_S = 60.0
 _COMPARED_S = 0.1
 """Within this, which is one answer, the folders of the path are not compared again."""
+FILE_NAME = f"programs-{__version__}.json"
+"""The versions that programs reported, for the next service: to ask ten programs takes a second. Without those that failed, which
+may have been for the load of a start."""
 _BESIDE = str(Path(sys.executable).parent)
 
 
@@ -40,6 +47,8 @@ class Program:
     purpose: str
     remedy: str
     version_argument: str = "--version"
+    is_launcher: bool = False
+    """It may be there without what it starts, so it is available only where it answers with its version."""
     enables: str | None = None
     """The noun whose operations need this program, or another one with the same noun."""
 
@@ -81,6 +90,7 @@ PROGRAMS = (
             f"code.* for {', '.join(kind.suffixes)}",
             kind.install,
             kind.version_argument,
+            kind.is_launcher,
         )
         for kind in KINDS
     ),
@@ -102,7 +112,8 @@ PROGRAMS = (
 class InstalledPrograms:
     """Which programs are here. They are looked for again when a folder of the path has changed, or after a minute."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path | None = None) -> None:
+        self._home = home
         self._places: tuple[tuple[str, int], ...] = ()
         self._names: tuple[str, ...] = ()
         self._compared_until = 0.0
@@ -112,7 +123,7 @@ class InstalledPrograms:
 
     @classmethod
     def open(cls, services: Services) -> Self:
-        return cls()
+        return cls(services.home)
 
     def names(self) -> tuple[str, ...]:
         """The names of those that are installed."""
@@ -121,7 +132,7 @@ class InstalledPrograms:
             return self._names
         places = _changes_of_the_path()
         if places != self._places or now > self.known_until:
-            self._names = tuple(program.name for program in PROGRAMS if find_program(program.name))
+            self._names = tuple(program.name for program in PROGRAMS if _is_here(program))
             self._places, self.known_until = places, now + _KNOWN_S
         self._compared_until = now + _COMPARED_S
         return self._names
@@ -131,8 +142,38 @@ class InstalledPrograms:
         self.names()
         known = self._tools
         if known is None or known[0] != self.known_until or known[1] is not scopes:
+            self._recall()
             known = self._tools = (self.known_until, scopes, tool_readiness(scopes))
+            self._keep()
         return known[2]
+
+    def check_launchers(self, scopes: Iterable[Scope]) -> None:
+        """Ask each launcher whether it runs, for `names`, unless an earlier service saw it run; blocks for some seconds."""
+        from computer_linker.policy.writers import writers_of
+
+        self._recall()
+        writers = writers_of(scopes)
+        for program in PROGRAMS:
+            if program.is_launcher and not _is_here(program):
+                _readiness(program, writers)
+
+    def _recall(self) -> None:
+        """Read what programs told an earlier service; what has changed since is asked again."""
+        if self._home is None:
+            return
+        try:
+            found = json.loads((self._home / FILE_NAME).read_bytes())
+            answers = {str(path): (int(at), _Known(*told)) for path, (at, told) in found.items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return
+        for path, answer in answers.items():
+            _ASKED.setdefault(path, answer)
+
+    def _keep(self) -> None:
+        if self._home is not None:
+            with suppress(OSError):
+                running = {path: answer for path, answer in list(_ASKED.items()) if answer[1].runs}
+                write_prepared(self._home, to_json(running), FILE_NAME)
 
 
 def _changes_of_the_path() -> tuple[tuple[str, int], ...]:
@@ -140,7 +181,7 @@ def _changes_of_the_path() -> tuple[tuple[str, int], ...]:
     found = []
     for folder in (*os.environ.get("PATH", os.defpath).split(os.pathsep), _BESIDE):
         try:
-            found.append((folder, os.stat(folder).st_mtime_ns))  # noqa: PTH116  # a path object takes as long as the call
+            found.append((folder, os.stat(folder).st_mtime_ns))  # a path object takes as long as the call
         except OSError:
             found.append((folder, 0))
     return tuple(found)
@@ -192,22 +233,54 @@ def _readiness(program: Program, writers: "tuple[Writer, ...]") -> Tool:
 
     path = find_program(program.name)
     is_ours = path is not None and writer_of(path, writers) is None
+    known = _ask(path, program.version_argument, _changed(path)) if path and is_ours else None
+    available = path is not None and (not program.is_launcher or (known is not None and known.runs))
     return Tool(
-        available=path is not None,
-        path=path,
-        version=_version(path, program.version_argument, Path(path).stat().st_mtime_ns) if path and is_ours else None,
+        available=available,
+        path=path if available else None,
+        version=known.version if known is not None and available else None,
         need=program.need,
         purpose=program.purpose,
-        remedy=None if path else program.remedy,
+        remedy=None if available else program.remedy,
     )
 
 
-@lru_cache(maxsize=64)
-def _version(path: str, argument: str, changed_ns: int) -> str | None:
-    """The version the program reports. `changed_ns` invalidates the cache when the program is updated."""
-    packaged = _packaged_version(Path(path))
-    if packaged is not None:
-        return packaged
+class _Known(NamedTuple):
+    """What a program said when it was asked for its version."""
+
+    version: str | None
+    runs: bool
+
+
+_ASKED: dict[str, tuple[int, _Known]] = {}
+"""By path, with the time of change: an updated program is asked again. So is one that failed: its file stays the same when
+a missing part of it is installed."""
+
+
+def _changed(path: str) -> int:
+    return Path(path).stat().st_mtime_ns
+
+
+def _is_here(program: Program) -> bool:
+    """Whether it is installed. Asks nothing: a launcher that was not asked yet, or failed, does not count."""
+    path = find_program(program.name)
+    if path is None or not program.is_launcher:
+        return path is not None
+    known = _ASKED.get(path)
+    return known is not None and known[0] == _changed(path) and known[1].runs
+
+
+def _ask(path: str, argument: str, changed_ns: int) -> _Known:
+    at, known = _ASKED.get(path, (0, None))
+    if known is None or at != changed_ns or not known.runs:
+        packaged = _packaged_version(Path(path))
+        known = _answered(path, argument) if packaged is None else _Known(packaged, True)
+        _ASKED[path] = changed_ns, known
+    return known
+
+
+def _answered(path: str, argument: str) -> _Known:
+    """The version that the program reports within a few seconds."""
     try:
         done = subprocess.run(
             [path, argument],
@@ -219,9 +292,9 @@ def _version(path: str, argument: str, changed_ns: int) -> str | None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None
+        return _Known(None, False)
     found = _VERSION.search((done.stdout + done.stderr)[:2000].decode("utf-8", "replace"))
-    return found.group() if found else None
+    return _Known(found.group() if found else None, done.returncode == 0)
 
 
 def _packaged_version(path: Path) -> str | None:

@@ -106,14 +106,15 @@ async def doctor_report(ctx: Context) -> DoctorReport:
     bound = bound_host(services.peek(Lifetime))
     found = await to_thread.run_sync(diagnosis, config, services.home, refusal, bound)
     shown = config if config is not None else parse(first_document(None))
-    base = f"http://{shown.host}:{shown.port}"
+    service = _service(ctx, config)
+    base = (service.local_url or f"http://{shown.host}:{shown.port}/mcp").removesuffix("/mcp")
     manager = services.peek(TunnelManager) if config is not None else None
     around = surroundings_without_service(services.home, shown)
     return DoctorReport(
         **{name: getattr(found, name) for name in Diagnosis.model_fields},
         home=str(services.home),
         user=this_user(),
-        service=_service(ctx, config),
+        service=service,
         listeners=listeners(services, config),
         urls=Addresses(mcp=f"{base}/mcp", api=f"{base}/api/v1/control", public=shown.public_base_url),
         tunnels=manager.report() if manager is not None else tunnel_report(around, records.read(services.home)),

@@ -12,7 +12,7 @@ from computer_linker.errors import ExecutionFailed, InvalidRequest, NotFound, Un
 from computer_linker.model.base import Model
 from computer_linker.model.envelope import Call
 from computer_linker.model.scope import Rights
-from computer_linker.policy.engine import find_scope, judge
+from computer_linker.policy.engine import find_scope, granting, judge
 from computer_linker.registry.catalog import Catalog, find_one
 from computer_linker.registry.context import Context
 
@@ -65,20 +65,12 @@ def hint_of(details: Mapping[str, Any], scope: str) -> str:
     if "/" not in scope:
         missing = details.get("missing")
         if isinstance(missing, list) and missing:
-            return _granting(scope, missing)
+            return f"to allow it: {granting(scope, missing)}"
         if details.get("rule") == "allowedCommands":
             return f'to allow it: computer-linker scope allow {scope} "PROGRAM *"; the list: computer-linker scope show {scope}'
+    if details.get("fields"):
+        return f"there are {', '.join(details['fields'])}"
     return str(details.get("hint") or details.get("remedy") or "")
-
-
-def _granting(scope: str, missing: list[str]) -> str:
-    from computer_linker.config.defaults import CODEX, EXECUTES
-
-    # What runs programs needs a list of commands too, which set-up gives.
-    if EXECUTES & set(missing):
-        wish = "--codex" if set(CODEX) & set(missing) else "--shell"
-        return f"to allow it, with a list of commands: computer-linker setup FOLDER {wish}"
-    return f"to allow it: computer-linker scope edit {scope} --allow {' --allow '.join(missing)}"
 
 
 # Selects the scope for evidence: that of a file, or the only one that allows it.

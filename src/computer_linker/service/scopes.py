@@ -1,6 +1,5 @@
 """The owner's scopes in config.json: finding one, and recording which folders its roots are."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from computer_linker.policy.names import held_in
 from computer_linker.registry.cli_options import fields_of, read_value, type_name
 from computer_linker.registry.context import Context
 from computer_linker.service.settings import live_config
+from computer_linker.system import os
 
 _PLAIN_KINDS = ("true or false", "whole number", "list of")
 _SYSTEM = (
@@ -166,7 +166,7 @@ def more_than_a_project(folder: str) -> str | None:
         case "programs":
             return "holds files that other programs run or trust. A client that changes them chooses what runs as you."
         case _ if _is_of_the_system(real):
-            leads = "" if str(real) == os.path.abspath(folder) else f"leads to {real}, which "  # noqa: PTH100  # links are kept
+            leads = "" if str(real) == os.path.abspath(folder) else f"leads to {real}, which "  # links are kept
             return (
                 f"{leads}is a folder of the system. It holds settings, programs or data of every user and service; whatever "
                 "you may read or change there, a client may."

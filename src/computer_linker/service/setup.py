@@ -1,7 +1,6 @@
 """First set-up: create what is missing, expose exactly the named folder, and touch nothing else."""
 
 import copy
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from computer_linker.config.store import ensure, exists, first_document
 from computer_linker.errors import ConfigInvalid
 from computer_linker.model.ids import new_ulid
 from computer_linker.service.changing_config import change_recorded
+from computer_linker.system import os
 
 DEMO_SCOPE = "demo"
 _DEMO_FILES = {
@@ -81,7 +81,7 @@ def preview(home: Path, choices: SetupChoices) -> SetUp:
 
 def checked_folder(folder: Path, home: Path) -> str:
     """The folder as an absolute root. Raises ConfigInvalid for one that cannot be exposed."""
-    root = os.path.abspath(folder.expanduser())  # noqa: PTH100  # links stay as they are written
+    root = os.path.abspath(folder.expanduser())  # links stay as they are written
     if not Path(root).is_dir():
         raise ConfigInvalid(f"{root} is not a folder", "name an existing folder")
     problem = forbidden_root(root, Path(os.path.realpath(home)))

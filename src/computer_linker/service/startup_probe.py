@@ -1,4 +1,4 @@
-"""Startup probe: does in the background what the first command would have to wait for."""
+"""Startup probe: does in the background what the first command or the first get_computer_info would have to wait for."""
 
 import asyncio
 import logging
@@ -8,6 +8,9 @@ from contextlib import asynccontextmanager
 from computer_linker.model.capability import Capability
 from computer_linker.service.app import App
 from computer_linker.service.catalogue import Catalogue, is_kept
+from computer_linker.service.expected_boundary import ExpectedBoundary
+from computer_linker.service.introspection import ServiceIntrospection
+from computer_linker.service.programs import InstalledPrograms
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.list_changes import ListChanges
 from computer_linker.transports.mcp.prepared import is_current, prepared, write_prepared
@@ -23,9 +26,11 @@ _RUNS_COMMANDS = frozenset({Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capa
 
 
 @asynccontextmanager
-async def boundary_found_out(app: App, fast_path: FastPath | None = None) -> AsyncIterator[None]:
-    """In the background, write the answers for the next start, probe the kernel boundary if it is needed, build the catalogue."""
-    tasks = [asyncio.create_task(find_out(app)), asyncio.create_task(_build_catalogue(app))]
+async def boundary_found_out(
+    app: App, fast_path: FastPath | None = None, introspection: ServiceIntrospection | None = None
+) -> AsyncIterator[None]:
+    """In the background, write the answers for the next start, probe the kernel boundary if needed, prepare the first answer."""
+    tasks = [asyncio.create_task(find_out(app)), asyncio.create_task(_prepare_info(app, introspection))]
     if fast_path is not None:
         tasks.append(asyncio.create_task(_write_answers(app, fast_path)))
     try:
@@ -49,24 +54,32 @@ async def _write_answers(app: App, fast_path: FastPath) -> None:
     fast_path.tools.list_changes.tools_are_known()
 
 
-async def _build_catalogue(app: App) -> None:
+async def _prepare_info(app: App, introspection: ServiceIntrospection | None) -> None:
+    """Read or build the catalogue, and look at what get_computer_info reports, before a client asks."""
     # A service that no client uses stays small.
     await app.services.use(ListChanges).has_clients.wait()
-    catalogue = app.services.use(Catalogue)
-    if is_kept(app.home):
-        await catalogue.load()
-        return
-    await asyncio.sleep(_CATALOGUE_AFTER_S)
-    try:
-        await catalogue.warm()
-    except OSError as error:
-        log.warning("the catalogue for the next start was not written: %s", error.strerror)
+    await asyncio.to_thread(app.services.use(InstalledPrograms).check_launchers, app.config.scopes)
+    if not is_kept(app.home):
+        await asyncio.sleep(_CATALOGUE_AFTER_S)
+    await app.services.use(Catalogue).warm()
+    if introspection is not None:
+        await introspection.rehearse()
 
 
 async def find_out(app: App) -> None:
     """Wait a moment, then probe."""
-    await asyncio.sleep(_AFTER_S)
-    if any(_RUNS_COMMANDS & scope.granted and scope.policy.sandbox != "off" for scope in app.config.scopes):
+    if not any(_RUNS_COMMANDS & scope.granted and scope.policy.sandbox != "off" for scope in app.config.scopes):
+        return
+    expected = app.services.use(ExpectedBoundary)
+    expected.begin()
+    try:
+        await asyncio.sleep(_AFTER_S)
         from computer_linker.providers.sandbox.sandbox import Sandbox
 
-        await app.services.use(Sandbox).probe()
+        found = await app.services.use(Sandbox).probe()
+    finally:
+        expected.end()
+    try:
+        await asyncio.to_thread(expected.keep, found)
+    except OSError as error:
+        log.warning("the boundary for the next start was not written: %s", error.strerror)

@@ -3,10 +3,12 @@
 import asyncio
 import errno
 import logging
+import select
 import selectors
+import signal
 import sys
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -38,10 +40,7 @@ if sys.platform == "linux":
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.ENOMEM):
                     raise
-                if not self.polled:
-                    log.warning(
-                        "the kernel gives no further epoll watches to this user's programs (%s)", error.strerror
-                    )
+                self._report(error)
             key = self._poll.register(fileobj, events, data)
             self.polled += 1
             return key
@@ -93,4 +92,29 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     """A loop for the service."""
     if sys.platform == "linux":
         return asyncio.SelectorEventLoop(PollingSelector())
+    if sys.platform == "win32":
+        from computer_linker.system.windows.event_loop import SocketLoop
+
+        return SocketLoop()
     return asyncio.new_event_loop()
+
+
+def on_stop_signals(stop: Callable[[], object]) -> None:
+    """Call `stop` on the running loop when a signal asks this process to end."""
+    loop = asyncio.get_running_loop()
+    if sys.platform == "win32":
+        from computer_linker.system.windows.event_loop import on_console_signals
+
+        on_console_signals(loop, stop)
+    else:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, stop)
+
+
+def has_hung_up(fd: int) -> bool:
+    """Whether the reader of what is written there is gone. On Windows only a failed write shows it."""
+    if sys.platform == "win32":
+        return False
+    poller = select.poll()
+    poller.register(fd, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))

@@ -6,6 +6,33 @@ import struct
 from _socket import SO_PEERCRED, SOL_SOCKET, socket
 
 from computer_linker.system.proc_files import origin_of, read, stat_fields
+from computer_linker.system.unix import (
+    KEPT_VARIABLES,
+    Detached,
+    Output,
+    channel,
+    end_group,
+    is_elevated,
+    is_program_name,
+    lock,
+    make_private_folders,
+    program_names,
+    refused_name,
+    relay,
+    rename_new,
+    slashed,
+    try_lock,
+    unlock,
+    write_all,
+)
+
+__all__ = [
+    "KEPT_VARIABLES", "Detached", "Output", "attributes", "boot_id", "channel", "comes_from_below", "copy_range", "cwd_of",
+    "descriptor_path", "end_group", "is_elevated", "is_program_name", "is_running", "link_descriptor", "lock",
+    "make_private_folders", "peer_ids", "process_name", "program_names", "refused_name", "relay", "remove_attribute",
+    "rename_new", "set_attribute", "slashed", "started_at", "sync", "sync_data", "try_lock", "unlock",
+    "wait_unreaped", "write_all",
+]  # fmt: skip
 
 _CREDENTIALS = "iII"
 _ACCESS_LIST = "system.posix_acl_access"
@@ -30,6 +57,11 @@ def comes_from_below(link: socket, root: int) -> bool:
 def descriptor_path(fd: int) -> str:
     """The real path of an open file or folder. Raises OSError where the kernel does not tell."""
     return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # every command waits for this
+
+
+def cwd_of(fd: int) -> str:
+    """A path of an open folder that a child resolves through its inherited descriptor, not through the tree."""
+    return f"/proc/self/fd/{fd}" if os.path.exists("/proc/self/fd") else descriptor_path(fd)  # noqa: PTH110
 
 
 def attributes(fd: int, *, with_access_list: bool = False, without: str = "\0") -> dict[str, bytes]:
@@ -67,6 +99,14 @@ def link_descriptor(descriptor: int, folder: int, name: str) -> None:
     """Link an open file (also an O_TMPFILE) as `name` in `folder`; never replaces."""
     # linkat follows the magic link to the open file itself, so no name is looked up a second time.
     os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder, follow_symlinks=True)
+
+
+def boot_id() -> str:
+    """What differs after each start of the system; empty where that is not known."""
+    try:
+        return read("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
+    except OSError:
+        return ""
 
 
 def wait_unreaped(pid: int) -> None:

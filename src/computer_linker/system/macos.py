@@ -8,10 +8,37 @@ import time
 from _socket import socket
 from typing import TYPE_CHECKING, NamedTuple
 
+from computer_linker.system.unix import (
+    KEPT_VARIABLES,
+    Detached,
+    Output,
+    channel,
+    end_group,
+    is_elevated,
+    is_program_name,
+    lock,
+    make_private_folders,
+    program_names,
+    refused_name,
+    relay,
+    rename_new,
+    slashed,
+    try_lock,
+    unlock,
+    write_all,
+)
+
 if TYPE_CHECKING:
     import ctypes
     from collections.abc import Callable
 
+__all__ = [
+    "KEPT_VARIABLES", "Detached", "Output", "all_pids", "attributes", "boot_id", "channel", "comes_from_below", "copy_range",
+    "cwd_of", "descriptor_path", "end_group", "is_elevated", "is_program_name", "is_running", "link_descriptor", "lock",
+    "make_private_folders", "peer_ids", "process", "process_name", "program_names", "refused_name", "relay",
+    "remove_attribute", "rename_new", "set_attribute", "slashed", "started_at", "sync", "sync_data", "try_lock",
+    "unlock", "wait_unreaped", "write_all",
+]  # fmt: skip
 _SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 0x001, 0x002
 """From sys/un.h; the standard library defines none of them."""
 _CREDENTIALS = "IIh2x16I"
@@ -72,6 +99,10 @@ def descriptor_path(fd: int) -> str:
     return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(_PATH_BYTES)).rstrip(b"\0"))  # type: ignore[attr-defined]
 
 
+cwd_of = descriptor_path
+"""The path of an open folder for a child to start in."""
+
+
 def sync(fd: int) -> None:
     """Make a file durable: fsync of macOS leaves it in the drive's cache. File systems without F_FULLFSYNC get fsync."""
     try:
@@ -115,6 +146,15 @@ def link_descriptor(descriptor: int, folder: int, name: str) -> None:
     if (made.st_dev, made.st_ino) != (ours.st_dev, ours.st_ino):
         os.unlink(name, dir_fd=folder)
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+def boot_id() -> str:
+    """What differs after each start of the system (kern.bootsessionuuid); empty where that is not known."""
+    import ctypes
+
+    buffer, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
+    failed = _library().sysctlbyname(b"kern.bootsessionuuid", buffer, ctypes.byref(size), None, ctypes.c_size_t(0))
+    return "" if failed else buffer.value.decode("ascii", "replace")
 
 
 def wait_unreaped(pid: int) -> None:

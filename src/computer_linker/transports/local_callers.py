@@ -1,10 +1,9 @@
 """Callers admitted to a private socket: processes of this user that the service did not start itself."""
 
-import os
 import socket
 
 from computer_linker.dispatch.dispatcher import Dispatcher
-from computer_linker.system import comes_from_below, peer_ids, process_name
+from computer_linker.system import comes_from_below, os, peer_ids, process_name
 from computer_linker.transports.refusals import STARTED_BY_SERVICE, RefusalNotes
 
 STARTED_HERE = (

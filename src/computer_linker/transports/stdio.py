@@ -7,13 +7,13 @@ no byte passes through here.
 
 import os
 import select
-import stat
 import sys
 import time
-from _socket import SHUT_WR, socket
+from _socket import socket
 
 from computer_linker import home as places
-from computer_linker.transports.mcp.early import EarlyAnswers, load, write_all
+from computer_linker.system import Detached, channel, make_private_folders, relay
+from computer_linker.transports.mcp.early import EarlyAnswers, load
 
 _START_DEADLINE_S = 30.0
 _HANGS = f"it does not answer within {_START_DEADLINE_S:.0f} seconds"
@@ -79,7 +79,7 @@ def _hand_over(link: socket, home: str, log_began: int, early: EarlyAnswers | No
     try:
         if early is not None:
             link.sendall(b"".join(early.handed_over()))
-        if _pass_descriptors(link) if _passes() else _relay(link):
+        if _pass_descriptors(link) if _passes() else relay(link):
             return 0
     except (BrokenPipeError, ConnectionResetError):
         pass
@@ -97,7 +97,7 @@ def _reach(home: str, early: EarlyAnswers | None, link: socket | None) -> socket
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
         # No service listens, or one that is about to exit.
         pass
-    child: int | None = _start_service(home)
+    child: Detached | None = _start_service(home)
     deadline = time.monotonic() + _START_DEADLINE_S
     pause = 0.002
     while time.monotonic() < deadline:
@@ -107,8 +107,7 @@ def _reach(home: str, early: EarlyAnswers | None, link: socket | None) -> socket
             # It listened before it had read its config, and exited because of it.
             return None
         except (FileNotFoundError, ConnectionRefusedError):
-            ended, status = os.waitpid(child, os.WNOHANG) if child is not None else (0, 0)
-            code = os.waitstatus_to_exitcode(status) if ended else None
+            code = child.poll() if child is not None else None
             if code not in (None, 0, places.LOCK_HELD):
                 return None
             if early is None:
@@ -118,7 +117,7 @@ def _reach(home: str, early: EarlyAnswers | None, link: socket | None) -> socket
             if code == places.LOCK_HELD:
                 # Another shim's service won the race and is about to listen, or a command has the lock for a moment.
                 child = _start_service(home)
-            elif ended:
+            elif code is not None:
                 child = None
             pause = min(pause * 1.5, 0.05)
     return None
@@ -148,7 +147,7 @@ def _enter(home: str, early: EarlyAnswers | None, link: socket | None = None) ->
         raise ConnectionResetError(104, "the service ended the connection") from None
 
 
-def _start_service(home: str) -> int:
+def _start_service(home: str) -> Detached:
     if not os.path.lexists(os.path.join(home, "config.json")):  # noqa: PTH118
         # A client that does not pass COMPUTER_LINKER_HOME on would else work in an empty state folder without a word.
         given = (
@@ -160,21 +159,11 @@ def _start_service(home: str) -> int:
             f"warning: the state folder {home} ({given}) is new and has no scopes, so clients can do nothing\n"
         )
         sys.stderr.write("hint: computer-linker start FOLDER, or give the client the COMPUTER_LINKER_HOME you set up\n")
-    os.makedirs(home, mode=0o700, exist_ok=True)  # noqa: PTH103
+    make_private_folders(home)
     log = os.path.join(home, places.LOG_NAME)  # noqa: PTH118
     # -I: neither the client's working folder nor its environment decides what the service imports.
     argv = [sys.executable, "-I", "-m", "computer_linker", "serve", "--socket-only", "--idle-exit", _IDLE_EXIT_S]
-    return os.posix_spawn(
-        sys.executable,
-        argv,
-        _environment(home),
-        setsid=True,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-    )
+    return Detached(argv, _environment(home), log)
 
 
 def _environment(home: str) -> dict[str, str]:
@@ -184,13 +173,7 @@ def _environment(home: str) -> dict[str, str]:
 
 
 def _passes() -> bool:
-    return _can_be_passed(0) and _can_be_passed(1)
-
-
-def _can_be_passed(fd: int) -> bool:
-    """True for pipes and sockets, which another process can poll; files and terminals are relayed instead."""
-    mode = os.fstat(fd).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return channel.can_pass(0) and channel.can_pass(1)
 
 
 def _pass_descriptors(link: socket) -> bool:
@@ -200,23 +183,6 @@ def _pass_descriptors(link: socket) -> bool:
     os.dup2(null, 0)
     os.dup2(null, 1)
     return link.recv(64) == b"bye"
-
-
-def _relay(link: socket) -> bool:
-    """Relay bytes in both directions; True when the service ended after the client's input did."""
-    waiting = [0, link.fileno()]
-    while True:
-        for fd in select.select(waiting, [], [])[0]:
-            data = os.read(fd, 65536)
-            if fd != 0:
-                if not data:
-                    return 0 not in waiting
-                write_all(1, data)
-            elif data:
-                link.sendall(data)
-            else:
-                link.shutdown(SHUT_WR)
-                waiting.remove(0)
 
 
 def _log_size(home: str) -> int:

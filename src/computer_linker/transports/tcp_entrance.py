@@ -30,7 +30,7 @@ class TcpEntrance:
     """Decides once for each connection, for its lifetime."""
 
     def __init__(self, computer: Computer, notes: RefusalNotes, *, for_tunnel: bool = False) -> None:
-        self._callers = _callers(computer, for_tunnel)
+        self._computer, self._callers = computer, _callers(computer, for_tunnel)
         self._notes = notes
         self._noting: set[asyncio.Task[None]] = set()
         self._waiting: list[_Waiting] = []
@@ -83,6 +83,12 @@ class TcpEntrance:
                 one.verdict.set_result(verdict is True)
         if self._waiting and all(one.scans for one in self._waiting):
             await asyncio.sleep(_PAUSE_S)
+
+    async def is_of_application(self, local: "Address", remote: "Address") -> bool:
+        """Whether an application that a client opened is at the other end: it may show pages, and is never the owner."""
+        if self._callers is None or not getattr(self._computer.apps, "has_opened", False):
+            return False
+        return await to_thread.run_sync(self._callers.is_of_application, local, remote)
 
     async def admits(self, link: socket.socket, peer: str) -> bool:
         """Whether a connection is admitted; a refused one is audited."""

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import os
 import platform
 import re
 import zipfile
@@ -15,7 +14,7 @@ from anyio.to_thread import run_sync
 
 from computer_linker.errors import ExecutionFailed, InvalidRequest
 from computer_linker.http_client import RequestFailed, Response, fetch
-from computer_linker.system import sync
+from computer_linker.system import NAME, os, sync
 
 _SUMS = "SHA256SUMS.txt"
 _SUM_LINE = re.compile(r"^([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._+-]{0,200})$")
@@ -88,7 +87,7 @@ def _redirected(url: str, answer: Response) -> str:
 def _chosen(sums: bytes, name: str) -> tuple[str, str]:
     """The archive for this machine, and its digest."""
     architecture = _ARCHITECTURES.get(platform.machine().lower(), "unknown")
-    ending = f"-{platform.system().lower()}-{architecture}.zip"
+    ending = f"-{NAME}-{architecture}.zip"
     lines = [found for line in sums.decode("ascii", "replace").splitlines() if (found := _SUM_LINE.match(line.strip()))]
     fitting = {found[2]: found[1] for found in lines if found[2].startswith(f"{name}-") and found[2].endswith(ending)}
     if len(fitting) != 1:

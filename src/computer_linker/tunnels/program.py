@@ -1,7 +1,6 @@
 """Checks the program of a tunnel: absolute path, not writable by others, outside every scope, with the right digest."""
 
 import hashlib
-import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from typing import BinaryIO
 from computer_linker.config.private import check_owner
 from computer_linker.config.schema import Config
 from computer_linker.errors import ConfigInvalid, ProviderUnavailable
+from computer_linker.system import os
+from computer_linker.system.sealing import new_copy, sealed
 
 _MAX_SECRET = 16_384
 _MAX_PROGRAM = 512 * 1024 * 1024
@@ -39,7 +40,7 @@ def checked(wanted: Wanted, found: str | None, config: Config) -> str:
         raise ProviderUnavailable(f"The path of {wanted.name} is not absolute.", hint="Name the whole path.")
     path = os.path.realpath(given)
     try:
-        status = Path(path).stat()
+        status = os.stat(path)
     except OSError as error:
         raise ProviderUnavailable(
             f"{wanted.name} cannot be used: {error.strerror}.", hint=f"Look at {given}."
@@ -65,7 +66,7 @@ def runnable(wanted: Wanted, path: str) -> Iterator[str]:
     if wanted.sha256 is None:
         yield path
         return
-    copy = os.memfd_create("tunnel-program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING) if _can_seal() else None
+    copy = new_copy("tunnel-program")
     try:
         held = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0))
         try:
@@ -79,9 +80,7 @@ def runnable(wanted: Wanted, path: str) -> Iterator[str]:
         if copy is None:
             yield path
             return
-        _seal(copy)
-        # Through our own descriptor: a file of this name that changes meanwhile is another file.
-        yield f"/proc/{os.getpid()}/fd/{copy}"
+        yield sealed(copy)
     finally:
         if copy is not None:
             os.close(copy)
@@ -106,7 +105,7 @@ def check_unshared(path: str, what: str, config: Config) -> str:
     """The path of a file that no other user and no client can change. Raises ProviderUnavailable."""
     _check_outside_scopes(path, what, config)
     try:
-        status = Path(path).stat()
+        status = os.stat(path)
     except OSError as error:
         raise ProviderUnavailable(f"The {what} cannot be read: {error.strerror}.", hint=f"Look at {path}.") from error
     _check_owner_only(f"the {what}", os.path.realpath(path), status)
@@ -144,7 +143,7 @@ def _scope_of(path: str, config: Config) -> str | None:
 
 
 def _is_mine_alone(status: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or (not status.st_mode & 0o077 and status.st_uid in (os.geteuid(), 0))
+    return not status.st_mode & 0o077 and status.st_uid in (os.geteuid(), 0)
 
 
 def _check_owner_only(name: str, path: str, status: os.stat_result) -> None:
@@ -154,11 +153,11 @@ def _check_owner_only(name: str, path: str, status: os.stat_result) -> None:
     except ConfigInvalid as error:
         raise ProviderUnavailable(f"{error.message[:1].upper()}{error.message[1:]}.", hint=error.hint) from error
     for folder in Path(path).parents:
-        found = folder.stat()
+        found = os.stat(folder)
         # Group write permission on a folder of programs is set by an administrator; world write permission is never safe.
         if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
             raise ProviderUnavailable(f"Any user can change {folder}, where {name} is.", hint=f"chmod o-w {folder}")
-        if hasattr(os, "geteuid") and found.st_uid not in (os.geteuid(), 0):
+        if found.st_uid not in (os.geteuid(), 0):
             raise ProviderUnavailable(
                 f"{folder} belongs to another user.", hint=f"Move {name} to a folder of your own."
             )
@@ -174,14 +173,3 @@ def _digest(held: int, copy: int | None) -> str:
         while copy is not None and chunk:
             chunk = chunk[os.write(copy, chunk) :]
     return total.hexdigest()
-
-
-def _can_seal() -> bool:
-    return hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
-
-
-def _seal(copy: int) -> None:
-    import fcntl
-
-    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, seals)

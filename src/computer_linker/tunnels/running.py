@@ -1,7 +1,6 @@
 """A running tunnel program: its bounded output line by line, and its termination with all its children."""
 
 import asyncio
-import os
 import re
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 from computer_linker.computer.facets.processes import Child, Ended, Launch
 from computer_linker.config.schema import Config, TunnelName
 from computer_linker.errors import ExecutionFailed, ProviderUnavailable
-from computer_linker.system import started_at
+from computer_linker.system import os, started_at
 from computer_linker.tunnels.base import Detected, Surroundings
 from computer_linker.tunnels.program import Wanted, checked, runnable
 

@@ -6,7 +6,6 @@ also synced to disk, because after a power cut the journal must restore a half-m
 
 import errno
 import json
-import os
 import secrets
 import time
 from collections import Counter, OrderedDict, deque
@@ -20,8 +19,9 @@ from computer_linker.computer.facets.files import Inverse
 from computer_linker.errors import ExecutionFailed, NotFound
 from computer_linker.model.ids import SHORT
 from computer_linker.model.paths import RootedPath
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, account_of
 from computer_linker.services import Services
+from computer_linker.system import os
 from computer_linker.undo.store import KeptFiles
 
 MAX_ENTRIES = 2000
@@ -176,9 +176,9 @@ class UndoJournal:
         record = next((one for one in found if one.scope_id == scope_id and one.state == "done" and one.steps), None)
         if record is None or not caller.owns(record.principal):
             raise NotFound(
-                "There is nothing to take back for this: it changed no file in this scope, was taken back already, or is "
-                "too long ago.",
-                **asked,
+                "There is nothing to take back for this: it changed no file in this scope, was taken back already, is too "
+                "long ago, or was a command in a large folder without `undo: true`.",
+                **{name: value for name, value in asked.items() if value != LAST},
             )
         return record
 
@@ -288,7 +288,7 @@ class UndoJournal:
         held: dict[str, deque[Record]] = {}
         for record in self._records.values():
             if record.state == "done":
-                held.setdefault(record.principal, deque()).append(record)
+                held.setdefault(account_of(record.principal), deque()).append(record)
         sizes = Counter({who: sum(record.size for record in mine) for who, mine in held.items()})
         while (is_many := len(self._records) > self.max_entries) or self._bytes > self.max_bytes:
             most = max(held, key=lambda who: len(held[who]) if is_many else sizes[who], default=None)

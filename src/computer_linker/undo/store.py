@@ -1,11 +1,12 @@
 """The private folder of stored files."""
 
-import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from computer_linker.system import os
 
 
 @dataclass(slots=True)

@@ -26,12 +26,13 @@ class Form:
     step: int = 1
     """How many bytes stay together."""
 
-    def anchors(self) -> tuple[bytes, ...]:
-        """Bytes of which one is there wherever the form is, with at most one line break in it."""
-        if not self.between:
-            return (self.content[-_ANCHOR:],)
-        half = len(self.content) // 2
-        return self.content[:half][-_ANCHOR:], self.content[half:][-_ANCHOR:]
+    def anchor(self) -> bytes:
+        """Bytes that are there wherever the form is without a break."""
+        return self.content[-_ANCHOR:]
+
+    def unbroken(self) -> bytes:
+        """Bytes that are there wherever the form is, once all breaks are removed."""
+        return plain(self.content)[-_ANCHOR:]
 
     @property
     def marker(self) -> bytes:
@@ -57,11 +58,13 @@ class Form:
         return bytes(made + replacement.content[taken:])
 
 
-def forms_of(secret: str, *, is_deep: bool = False) -> list[Form]:
-    """Every encoding, always in the same order, so that those of two texts of one shape pair up.
+def forms_of(secret: str | bytes, *, is_deep: bool = False) -> list[Form]:
+    """Every encoding, always in the same order, so that those of two texts of one shape pair up; of bytes, their base64 and hex.
 
     A deep search also finds the base64 of a text that has it in base64, as when a file is read in base64.
     """
+    if isinstance(secret, bytes):
+        return _forms_of_bytes(secret)
     raw = secret.encode("utf-8")
     escaped = json.dumps(secret)[1:-1]
     quoted = quote(secret, safe="")
@@ -83,15 +86,20 @@ def forms_of(secret: str, *, is_deep: bool = False) -> list[Form]:
     found = [Form(text.encode("utf-8")) for text in texts]
     # Little-endian without its last zero is also big-endian without its first.
     found.append(Form(secret.encode("utf-16-le")[:-1]))
-    found += (Form(text.encode("ascii"), _BETWEEN, 2) for text in (raw.hex(), raw.hex().upper()))
+    found += _forms_of_bytes(raw)
     once = _base64_of(raw)
-    for whole in once:
-        found += (Form(whole, _WRAP), Form(_of_the_web(whole), _WRAP))
     twice = once if is_deep else once[:1]
     found += (Form(whole) for inner in twice for one in (inner, _of_the_web(inner)) for whole in _base64_of(one))
     for at, skip in enumerate(_B32_SKIP):
         whole = base64.b32encode(bytes(at) + raw)[skip : 8 * (at + len(raw)) // 5]
-        found.append(Form(whole))
+        found.append(Form(whole, _WRAP))
+    return found
+
+
+def _forms_of_bytes(raw: bytes) -> list[Form]:
+    found = [Form(text.encode("ascii"), _BETWEEN, 2) for text in (raw.hex(), raw.hex().upper())]
+    for whole in _base64_of(raw):
+        found += (Form(whole, _WRAP), Form(_of_the_web(whole), _WRAP))
     return found
 
 

@@ -3,8 +3,8 @@
 import re
 import secrets
 import string
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from computer_linker.errors import InvalidRequest
 from computer_linker.model.base import Model
 from computer_linker.model.network import canonical_host, split_host
+from computer_linker.vault.ssh_key import secret_parts
 
 MIN_LENGTH, MAX_LENGTH = 8, 4096
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -21,12 +22,23 @@ _PREFIX = re.compile(
 )
 """Prefixes by which programs recognise tokens of well-known services. Anything else at the start may be the secret itself."""
 _MIN_RANDOM = 8
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_ORIGINS = "as in api.example.com, https://git.internal:8443 or ssh://git@git.example.org"
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _CLASSES = (string.digits, "abcdef", "ABCDEF", string.ascii_lowercase, string.ascii_uppercase)
 
 
-Scheme = Literal["https", "http"]
-Origin = tuple[Scheme, str, int]
+Scheme = Literal["https", "http", "ssh"]
+_PORTS: dict[Scheme, int] = {"https": 443, "http": 80, "ssh": 22}
+
+
+class Origin(NamedTuple):
+    """Where a secret is used."""
+
+    scheme: Scheme = "https"
+    host: str = ""
+    port: int = 443
+    user: str = ""
 
 
 class StoredSecret(Model):
@@ -34,10 +46,14 @@ class StoredSecret(Model):
 
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
     scheme: Scheme = "https"
-    """`http` only for this machine, and only for pages: the gate sends no secret without TLS."""
+    """`http` only for this machine, and only for pages: the gate sends no secret without TLS. `ssh` for a private key."""
     host: str = ""
     """Empty for one that is typed into an application alone."""
     port: int = 443
+    user: str = ""
+    """The only user that an SSH key logs in as; empty for every one."""
+    host_keys: list[str] = []
+    """The public keys of an SSH host, one of which it must prove to have."""
     application: str | None = None
     """The program into whose password fields it may be typed."""
     headers: list[str] = ["authorization"]
@@ -61,8 +77,13 @@ class StoredSecret(Model):
     @property
     def origin(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        usual = 443 if self.scheme == "https" else 80
-        return f"{self.scheme}://{host}" + ("" if self.port == usual else f":{self.port}")
+        user = f"{self.user}@" if self.user else ""
+        return f"{self.scheme}://{user}{host}" + ("" if self.port == _PORTS[self.scheme] else f":{self.port}")
+
+    @property
+    def hidden(self) -> Sequence[str | bytes]:
+        """What must not be seen of it: the value, or the private numbers of a key."""
+        return secret_parts(self.value) if self.scheme == "ssh" else [self.value]
 
     def is_for(self, host: str, port: int) -> bool:
         """Whether the gate sends it to this host and port."""
@@ -89,18 +110,20 @@ def check_value(value: str) -> None:
 
 
 def origin_of(text: str) -> Origin:
-    """The scheme, host and port of `HOST[:PORT]`, with `https://` or without, or of `http://localhost:PORT`."""
-    is_plain = text.startswith("http://")
-    place = text.removeprefix("http://").removeprefix("https://").removesuffix("/")
+    """The origin of `HOST[:PORT]`, with `https://` or without, of `http://localhost:PORT`, or of `ssh://[USER@]HOST[:PORT]`."""
+    named, has_scheme, place = text.partition("://")
+    scheme = next((each for each in _PORTS if each == named), None) if has_scheme else "https"
+    place = (place if has_scheme else text).removesuffix("/")
+    user, is_named, rest = place.rpartition("@")
+    if scheme is None or (is_named and not (scheme == "ssh" and _USER.fullmatch(user))):
+        raise InvalidRequest(f"{text[:80]!r} is not an origin that can have a secret.", field="for", hint=_ORIGINS)
     try:
-        host, port = split_host(place, 80 if is_plain else 443)
+        host, port = split_host(rest, _PORTS[scheme])
     except ValueError as error:
-        raise InvalidRequest(
-            f"{error}.", field="for", hint="as in api.example.com or https://git.internal:8443"
-        ) from None
-    if is_plain and host not in _THIS_MACHINE:
+        raise InvalidRequest(f"{error}.", field="for", hint=_ORIGINS) from None
+    if scheme == "http" and host not in _THIS_MACHINE:
         raise InvalidRequest("Only this machine's own pages can have a secret without TLS.", field="for")
-    return ("http" if is_plain else "https"), host, port
+    return Origin(scheme, host, port, user)
 
 
 def placeholder_for(value: str) -> str:

@@ -18,6 +18,15 @@ class SecretText(Model):
     secret: Annotated[str, Field(pattern=NAME_PATTERN, description="A secret that the owner stored and allows here.")]
 
 
+def secret_lines(services: Services, input: object) -> tuple[str, ...]:
+    """What an approver is shown of the secret that a request types; empty where it types none."""
+    asked = getattr(input, "text", None)
+    if not isinstance(asked, SecretText):
+        return ()
+    found = services.use(Vault).find(asked.secret)
+    return (f"types the secret {asked.secret}, which is for {'nothing here' if found is None else found.place}",)
+
+
 def allowed_secret(services: Services, scope: Scope, asked: SecretText) -> StoredSecret:
     """The secret, where the scope may use it. Raises PermissionDenied, also where there is none of this name."""
     found = services.use(Vault).find(asked.secret) if asked.secret in scope.policy.secrets else None

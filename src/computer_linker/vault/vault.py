@@ -56,7 +56,7 @@ class Vault:
     def _made_mask(self) -> Mask:
         self._ask_again = math.inf
         try:
-            return Mask(Replaced(each.value, f"[secret {each.name}]") for each in self.all)
+            return Mask(Replaced(part, f"[secret {each.name}]") for each in self.all for part in each.hidden)
         except ProviderUnavailable:
             self._ask_again = time.monotonic() + _ASK_AGAIN_S
             return Mask(())

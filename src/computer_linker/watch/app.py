@@ -16,8 +16,8 @@ from computer_linker.errors import LinkError
 from computer_linker.model.times import local
 from computer_linker.watch import tables
 from computer_linker.watch.acts import Acts, printable_lines
-from computer_linker.watch.calls import Call, Calls, desktop_command, file_of, open_on_desktop, pager_of
-from computer_linker.watch.feeds import Feeds, Link, Past, Refused, problem
+from computer_linker.watch.calls import Call, desktop_command, file_of, open_on_desktop, pager_of
+from computer_linker.watch.feeds import Feeds, Link, Refused, Sight, problem
 from computer_linker.watch.requests import Format, RequestPanel
 from computer_linker.watch.row_list import RowList
 from computer_linker.watch.screens import STYLE, QuestionScreen, ReadScreen
@@ -51,9 +51,9 @@ class WatchApp(App[None]):
         self._home, self._link = home, Link(home)
         self._panel = RequestPanel(form)
         self._acts = Acts(self, self._panel)
-        self._feeds = Feeds(self._link, self._deliver)
-        self._past = Past(home)
-        self._calls, self._view, self._words = Calls(), tables.VIEWS[0], list[str]()
+        self._feeds = Feeds(self._link, self._deliver, home)
+        self._now = self._sight = Sight(home)
+        self._view, self._words = tables.VIEWS[0], list[str]()
         self._processes: list[dict[str, Any]] = []
         self._listeners: list[dict[str, Any]] = []
         self._paused: str | None = None
@@ -113,7 +113,7 @@ class WatchApp(App[None]):
         return self._view
 
     def call_of(self, identifier: str | None) -> Call | None:
-        return self._calls.by_id.get(identifier or "")
+        return self._sight.calls.by_id.get(identifier or "")
 
     def facts_of(self, identifier: str | None) -> dict[str, Any] | None:
         """What the service said of a process or listener on the screen."""
@@ -141,14 +141,14 @@ class WatchApp(App[None]):
         self._head()
 
     def _on_events(self, news: dict[str, Any]) -> None:
-        known = (self._paused, self._calls.running)
-        for record in news["records"]:
-            self._calls.take(record)
-        self._calls.set_running(news["running"])
+        calls = self._now.calls
+        known = (self._paused, calls.running)
+        self._now.join(news["records"])
+        calls.set_running(news["running"])
         self._paused = (
             (local(news["pausedUntil"]) if news["pausedUntil"] else "you end it (p)") if news["paused"] else None
         )
-        if not news["records"] and known == (self._paused, self._calls.running):
+        if not news["records"] and known == (self._paused, calls.running):
             # The wait is over and nothing came.
             return
         if known[0] != self._paused:
@@ -174,9 +174,9 @@ class WatchApp(App[None]):
                 self._rows()
             self._head()
 
-    def _on_older(self, events: list[dict[str, Any]]) -> None:
-        for event in events:
-            self._calls.take(event)
+    def _on_older(self, found: tuple[Sight, list[dict[str, Any]]]) -> None:
+        sight, events = found
+        sight.join(events)
         self._rows()
         self._head()
         self.say(f"{len(events)} older calls" if events else "there is nothing older")
@@ -194,7 +194,7 @@ class WatchApp(App[None]):
     def _first(self) -> None:
         self._link.begin("watch.events")
         self._feeds.start()
-        self._deliver("older", self._past.older())
+        self._deliver("older", (self._now, self._now.past.older()))
 
     def _ask_lists(self) -> None:
         processes = self._link.ask("process.list")["processes"]
@@ -214,14 +214,12 @@ class WatchApp(App[None]):
     # What is drawn.
 
     def _head(self) -> None:
-        clients = sum(1 for client in self._calls.clients())
-        runs = sum(one.get("status") == "running" for one in self._processes)
-        calls = sum(call.is_running for call in self._calls.by_id.values())
-        state = (
-            f"NO SERVICE: {self._away}" if self._away else f"PAUSED until {self._paused}" if self._paused else "live"
-        )
+        moment = self._sight.past.moment
+        state = f"BEFORE {moment} (l: now)" if moment else "live"
+        state = f"PAUSED until {self._paused}" if self._paused else state
+        state = f"NO SERVICE: {self._away}" if self._away else state
         waits = f"  {len(self._panel.waiting)} WAIT" if self._panel.waiting else ""
-        counts = f"{_count(clients, 'client')} seen  {_count(calls, 'call')} and {_count(runs, 'process')} running"
+        counts = tables.counts(self._now.calls, self._processes)
         self.query_one("#head", Static).update(tables.printable(f" Computer Linker  {state}{waits}  {counts}"))
 
     def _columns(self) -> None:
@@ -238,9 +236,9 @@ class WatchApp(App[None]):
         """Show the rows of the view as they are now."""
         match self._view:
             case "calls":
-                rows = tables.call_rows(self._calls, self._words)
+                rows = tables.call_rows(self._sight.calls, self._words, self.size.width - 1)
             case "clients":
-                rows = tables.client_rows(self._calls)
+                rows = tables.client_rows(self._sight.calls)
             case "running":
                 rows = tables.running_rows(self._processes)
             case _:
@@ -297,11 +295,13 @@ class WatchApp(App[None]):
         self._prompt("back to a time: 2h, 3d, 2026-11-01, 2026-11-01T08:30Z")
 
     def action_older(self) -> None:
-        self._in_thread(lambda: self._deliver("older", self._past.older(" ".join(self._words) or None)))
+        sight, words = self._sight, " ".join(self._words) or None
+        self._in_thread(lambda: self._deliver("older", (sight, sight.past.older(words))))
 
     def action_live(self) -> None:
-        self._words = []
+        self._sight, self._words = self._now, []
         self.action_view("calls")
+        self._head()
         self._table.select(0)
 
     def action_clear(self) -> None:
@@ -359,8 +359,13 @@ class WatchApp(App[None]):
 
     def _go_to(self, moment: str) -> None:
         if moment:
-            self._calls = Calls()
-            self._in_thread(lambda: self._deliver("older", self._past.older(None, until=moment)))
+            self._in_thread(lambda: self._deliver("gone", (sight := Sight(self._home, moment), sight.past.older())))
+
+    def _on_gone(self, found: tuple[Sight, list[dict[str, Any]]]) -> None:
+        self._sight, self._words = found[0], []
+        self._sight.calls.set_running(self._now.calls.running)
+        self._on_older(found)
+        self._columns()
 
     def ask(self, question: str, answers: dict[str, str], then: Callable[[str | None], None]) -> None:
         """Ask the owner; `then` gets the key."""
@@ -391,7 +396,3 @@ class WatchApp(App[None]):
     def look(self, operation: str, show: Callable[[dict[str, Any]], None], /, **given: Any) -> None:
         """Ask something in a thread and show the answer."""
         self._in_thread(lambda: self.call_from_thread(show, self._link.ask(operation, **given)))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"

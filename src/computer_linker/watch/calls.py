@@ -110,32 +110,32 @@ class Calls:
         found: dict[tuple[str, str], Client] = {}
         for _, call in sorted(self.by_id.items()):
             if not call.is_owners:
-                connection = call.event["connection"] or ""
-                client = Client(call.row.who, call.event["principal"] or "", connection)
-                found.setdefault((client.name, connection), client).add(call)
+                client = Client(call.row.who, call.event["principal"] or "")
+                found.setdefault((client.name, client.principal), client).add(call)
         return sorted(found.values(), key=lambda client: client.last_id, reverse=True)
 
 
 @dataclass(slots=True)
 class Client:
-    """One connection of a client, by its calls."""
+    """A client by its calls, over all of its connections."""
 
     name: str
     principal: str
-    connection: str
     calls: int = 0
     failed: int = 0
     running: int = 0
     last_at: str = ""
     last_id: str = ""
     scopes: set[str] = field(default_factory=set)
+    connections: set[str] = field(default_factory=set)
 
     def add(self, call: Call) -> None:
         self.calls += 1
         self.failed += call.event["ok"] is False
         self.running += call.is_running
         self.last_at, self.last_id = call.at, call.id
-        self.scopes |= {call.event["scope"]} - {""}
+        self.scopes |= {call.row.scope} - {""}
+        self.connections |= {call.event["connection"] or ""} - {""}
 
 
 # Opens what a row is about: a file in the pager, a page or picture in the desktop's own program.

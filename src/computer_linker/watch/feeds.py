@@ -10,6 +10,8 @@ from typing import Any
 
 from computer_linker.client.socket_client import ServiceUnreachable, ask_or_start, ask_service
 from computer_linker.errors import LinkError
+from computer_linker.model.times import local
+from computer_linker.watch.calls import Calls
 
 # Questions and acts of the view: owner's operations by name, over the private socket.
 
@@ -74,8 +76,9 @@ Deliver = Callable[[str, Any], None]
 class Feeds:
     """Delivers `events`, `approvals` and `away`. The threads are daemons: they end with the program, also while they wait."""
 
-    def __init__(self, link: Link, deliver: Deliver) -> None:
-        self._link, self._deliver = link, deliver
+    def __init__(self, link: Link, deliver: Deliver, home: Path) -> None:
+        self._link, self._deliver, self._home = link, deliver, home
+        self._was_away = False
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -92,12 +95,16 @@ class Feeds:
                 try:
                     run()
                 except Refused as error:
+                    self._was_away = True
                     self._deliver("away", str(error))
             self._over.wait(_AWAY_S)
 
     def _events(self) -> None:
         news = self._link.ask("watch.events")
         number = news["number"]
+        if self._was_away:
+            # What was called before this program found the service again is in the history alone.
+            self._was_away, news["records"] = False, [*Past(self._home).older(), *news["records"]]
         self._deliver("back", news)
         while not self._over.is_set():
             news = self._link.ask("watch.events", after=number, waitSeconds=_WAIT_S)
@@ -118,35 +125,53 @@ class Feeds:
 # Older calls, read from the history's own files.
 
 _PAGE = 100
+_TO_THE_SECOND = len("2026-01-31T10:00:00")
 
 
 class Past:
-    """Pages of the history, from the newest backwards. Blocking: used in a thread."""
+    """Pages of the history, from the newest or from a time backwards. Blocking: used in a thread."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, until: str | None = None) -> None:
+        from computer_linker.audit.prune import time_of
+
+        self._until = None if until is None else time_of(until)
         self._folder = home / "audit"
         self._query: str | None = None
         self._cursor: str | None = None
         self._is_over = False
 
-    def older(self, query: str | None = None, until: str | None = None) -> list[dict[str, Any]]:
-        """The next page, the newest first; another query or time begins anew. Raises LinkError for a query that is none."""
+    @property
+    def moment(self) -> str | None:
+        """The time it began at, as a person here reads it."""
+        until = self._until
+        return local(until) if until and len(until) > _TO_THE_SECOND else until
+
+    def older(self, query: str | None = None) -> list[dict[str, Any]]:
+        """The next page, the newest first; another query begins anew. Raises LinkError for a query that is none."""
         from computer_linker.audit.history import HistoryFolder
-        from computer_linker.audit.prune import time_of
         from computer_linker.audit.views import Question, answer_now
 
-        terms = " ".join(filter(None, [query, f"until:{time_of(until)}" if until else None])) or None
-        if terms != self._query or until is not None:
-            self._query, self._cursor, self._is_over = terms, None, False
+        if query != self._query:
+            self._query, self._cursor, self._is_over = query, None, False
         if self._is_over or not HistoryFolder.exists(self._folder):
             return []
-        found = answer_now(
-            HistoryFolder(self._folder), Question("last", None, None, _PAGE, self._query, self._cursor), None
-        )
+        terms = " ".join(filter(None, [query, f"until:{self._until}" if self._until else None])) or None
+        found = answer_now(HistoryFolder(self._folder), Question("last", None, None, _PAGE, terms, self._cursor), None)
         self._cursor = found["nextCursor"]
         self._is_over = self._cursor is None
         events: list[dict[str, Any]] = found["events"]
         return events
+
+
+class Sight:
+    """The calls on the screen: the newest with all that come, or those before a time."""
+
+    def __init__(self, home: Path, until: str | None = None) -> None:
+        self.calls, self.past = Calls(), Past(home, until)
+
+    def join(self, events: list[dict[str, Any]]) -> None:
+        for event in events:
+            self.calls.take(event)
 
 
 def problem(error: Exception) -> str:

@@ -117,7 +117,7 @@ class RequestScreen(ModalScreen[str | None]):
 
 LINES = (
     "1 calls      each call of a client as it happens, and your own acts",
-    "2 clients    who was heard of, by connection",
+    "2 clients    who was heard of, and by how many connections",
     "3 running    processes and agents that clients started",
     "4 listening  what accepts connections, for whom, and what closes it",
     "Tab          the next view",

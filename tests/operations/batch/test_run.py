@@ -94,6 +94,26 @@ async def test_find_read_and_patch_are_one_call(road: Road) -> None:
     assert (road.root / "deep" / "needle.py").read_text() == "x = 1\n"
 
 
+async def test_the_path_of_a_search_is_that_of_the_only_file_it_found(road: Road) -> None:
+    (road.root / "deep").mkdir()
+    (road.root / "deep" / "needle.py").write_text("x = 1\ny = 1\n")
+    told = await run(
+        road,
+        step("file.find", ".", input={"pattern": "needle.py"}),
+        step("file.read", "$1.path"),
+        step("file.search", ".", input={"query": "= 1"}),
+        step("file.read", "$3.path"),
+    )
+    assert told["ok"], told
+    assert [each["data"]["content"] for each in told["data"]["results"][1::2]] == ["x = 1\ny = 1\n"] * 2
+    (road.root / "other.py").write_text("z = 1\n")
+    several = await run(
+        road, step("file.find", ".", input={"pattern": "*.py"}), step("file.delete", "$1.path"), step("file.list")
+    )
+    assert several["error"]["code"] == "invalid_request" and "files.0" in several["error"]["message"]
+    assert (road.root / "other.py").exists() and (road.root / "deep" / "needle.py").exists()
+
+
 async def test_what_is_put_in_keeps_its_type(road: Road) -> None:
     (road.root / "lines").write_text("1\n2\n3\n4\n")
     told = await run(

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from attacks.test_programs_through_the_gate import file_server
+from computer_linker.providers.browser.browsers import Browsers
+from computer_linker.providers.browser.secret_field import put_secret
 from computer_linker.vault.secret import StoredSecret
 from computer_linker.vault.vault import Vault
 from support.canary import CANARY, is_in
 from support.pages import browser_road, ref_of
-from support.road import Road
+from support.road import LOCAL, Road
 
 pytestmark = [pytest.mark.anyio, pytest.mark.clients]
 PAGE = """<!doctype html><title>d</title>
@@ -28,7 +30,7 @@ async def opened(tmp_path: Path) -> AsyncIterator[tuple[Road, int]]:
     served.mkdir()
     (served / "index.html").write_text(PAGE)
     with file_server(served) as port:
-        network = [f"localhost:{port}"]
+        network = [f"localhost:{port}", f"127.0.0.1:{port}"]
         async with browser_road(tmp_path, network=network, secrets=["login", "elsewhere"]) as road:
             vault = road.app.services.use(Vault)
             for name, host in (("login", "localhost"), ("elsewhere", "127.0.0.1"), ("forbidden", "localhost")):
@@ -88,3 +90,83 @@ async def test_no_other_field_origin_or_scope_gets_it(
     at = await ref_of(road, "textbox", field)
     assert await road.code("browser.fill", at, input={"text": {"secret": name}}) == code
     assert (await road.data("browser.click", await ref_of(road, "button", "Count")))["title"] == "length 0"
+
+
+FIELD = "<label>Pass <input id=pass type=password></label>"
+REVEAL = "<button onclick=\"field().type='text'\">Reveal</button>"
+SHADOW = f"""<!doctype html><title>d</title><div id=host></div><script>
+const root = host.attachShadow({{mode: 'open'}}); root.innerHTML = '{FIELD}'; const field = () => root.querySelector('input');
+</script>{REVEAL}"""
+FRAME = f"""<!doctype html><title>d</title><iframe id=frame srcdoc='{FIELD}'></iframe>
+<script>const field = () => frame.contentDocument.querySelector('input')</script>{REVEAL}"""
+SHORT = "<!doctype html><title>d</title><label>Pass <input id=pass type=password maxlength=9></label>" + (
+    "<button onclick=\"document.title='length '+pass.value.length\">Count</button>"
+)
+
+
+async def _at(opened: tuple[Road, int], name: str, page: str) -> Road:
+    road, port = opened
+    (road.root.parent / "served" / f"{name}.html").write_text(page)
+    await road.data("browser.open", f"http://localhost:{port}/{name}.html")
+    return road
+
+
+@pytest.mark.parametrize("page", [SHADOW, FRAME], ids=["shadow", "frame"])
+async def test_no_picture_of_a_field_in_a_component_or_a_frame(opened: tuple[Road, int], page: str) -> None:
+    """Found: only the page's own fields were looked at."""
+    road = await _at(opened, "inner", page)
+    await road.data("browser.fill", await ref_of(road, "textbox", "Pass"), input={"text": {"secret": "login"}})
+    await road.data("browser.click", await ref_of(road, "button", "Reveal"), options={"verify": False})
+    assert await road.code("browser.screenshot") == "conflict"
+    assert await road.code("browser.pdf") == "conflict"
+    assert not is_in(json.dumps(await road.call("browser.snapshot")))
+
+
+@pytest.mark.parametrize("key", ["Backspace", "Delete", "x", "Control+a", "Control+c", "Control+x"])
+async def test_no_key_leaves_a_part_of_it(opened: tuple[Road, int], key: str) -> None:
+    """Found: after one Backspace the rest of the secret was masked nowhere, and the page showed it on a click."""
+    road, _ = opened
+    field = await ref_of(road, "textbox", "Pass")
+    await road.data("browser.fill", field, input={"text": {"secret": "login"}})
+    assert await road.code("browser.press", field, input={"key": key}) == "conflict"
+    counted = await road.data("browser.click", await ref_of(road, "button", "Count"))
+    assert counted["title"] == f"length {len(CANARY)}"
+    await road.data("browser.press", field, input={"key": "Tab"}, options={"verify": False})
+    await road.data("browser.press", await ref_of(road, "textbox", "User"), input={"key": "x"})
+
+
+async def test_a_field_that_takes_only_a_part_of_it_is_emptied(opened: tuple[Road, int]) -> None:
+    road = await _at(opened, "short", SHORT)
+    field = await ref_of(road, "textbox", "Pass")
+    assert await road.code("browser.fill", field, input={"text": {"secret": "login"}}) == "conflict"
+    assert (await road.data("browser.click", await ref_of(road, "button", "Count")))["title"] == "length 0"
+
+
+async def test_a_page_that_is_left_meanwhile_gets_nothing(opened: tuple[Road, int]) -> None:
+    """Found: the address was read first and the field filled after, so that a page loaded in between got the secret."""
+    road, port = opened
+    field = await ref_of(road, "textbox", "Pass")
+    session = road.app.services.use(Browsers).find(road.app.config.scopes[0], LOCAL)
+    script = put_secret(f"http://localhost:{port}", CANARY)
+    # What the other origin's page can do at best: be there, with its own field focused and every function replaced.
+    await session.ask(("open", f"http://127.0.0.1:{port}/"), ("focus", "#pass"), ("eval", HOSTILE))
+    (done,) = await session.ask(("eval", script))
+    (held,) = await session.ask(("eval", "JSON.stringify([pass.value, window.stolen])"))
+    assert done["result"] == "elsewhere" and not is_in(json.dumps(held)), held
+    assert await road.code("browser.fill", field, input={"text": {"secret": "login"}}) in (
+        "stale_reference",
+        "permission_denied",
+    )
+
+
+HOSTILE = """(() => {
+  window.stolen = [];
+  Error.prepareStackTrace = (e, sites) => { for (const s of sites) window.stolen.push(String(s.getFunction())); return ''; };
+  for (const at of [Object, Array, String, Symbol, WeakSet, HTMLInputElement, Document, Node])
+    for (const name of Object.getOwnPropertyNames(at.prototype)) try {
+      const was = Object.getOwnPropertyDescriptor(at.prototype, name);
+      if (typeof was.value === 'function' && name !== 'constructor') at.prototype[name] = function (...a) {
+        window.stolen.push(...a.map(String)); new Error().stack; return was.value.apply(this, a); };
+    } catch (e) {}
+  return 'ready';
+})()"""

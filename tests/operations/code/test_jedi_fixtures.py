@@ -1,13 +1,19 @@
 """The rename and reference fixtures of jedi, answered through code.rename and code.references by pyright.
 
 Each is exactly jedi's answer, or differs for a reason of this table: the two analyse differently where a name is unresolved.
+Where it differs, pyright itself is asked the same, and must have answered the same: nothing was lost on the way.
 """
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from computer_linker.providers.language.pool import LanguageServers
+from computer_linker.providers.language.server import Server
+from computer_linker.providers.language.uris import uri_of
+from computer_linker.providers.language.wire import ServerError
 from support import jedi_fixtures, node
 from support.agents import road_with
 from support.language import path_with
@@ -36,6 +42,23 @@ RENAMES = {
 }
 
 
+async def asked(server: Server, method: str, path: str, line: int, column: int, **more: Any) -> Any:
+    """The server's own answer at a place; None where it refuses."""
+    position = {"line": line - 1, "character": column - 1}
+    params = {"textDocument": {"uri": uri_of(f"{server.root}/{path}")}, "position": position, **more}
+    try:
+        return await server.wire.result(server.wire.ask(method, params), 60)
+    except ServerError:
+        return None
+
+
+async def own_uses(server: Server, line: int, column: int) -> set[tuple[str, int, int]]:
+    context = {"includeDeclaration": True}
+    found = await asked(server, "textDocument/references", "usages.py", line, column, context=context)
+    starts = [(each["uri"], each["range"]["start"]) for each in found or []]
+    return {(uri, start["line"], start["character"]) for uri, start in starts}
+
+
 async def test_references_are_those_of_jedi_or_differ_for_a_named_reason(tmp_path: Path) -> None:
     source, environ = jedi_fixtures.source(), path_with(node.needed(node.pyright))
     root = tmp_path / "root"
@@ -48,6 +71,8 @@ async def test_references_are_those_of_jedi_or_differ_for_a_named_reason(tmp_pat
             found = await road.data("code.references", "usages.py", input=at, options={"maxResults": 1000})
             if {jedi_fixtures.named(each) for each in found["locations"]} != case.places:
                 different.add(case.line)
+                (server,) = road.app.services.use(LanguageServers).running()
+                assert len(await own_uses(server, case.line, case.column)) == len(found["locations"])
     assert len(cases) == 82
     assert different == set(REFERENCES)
 
@@ -65,6 +90,9 @@ async def test_renames_are_those_of_jedi_to_the_line_or_differ_for_a_named_reaso
         async with road_with(tmp_path, environ, [folder_scope(root)]) as road:
             request = {"line": case.line, "column": case.column, "newName": case.new_name}
             reply = await road.call("code.rename", "rename.py", input=request, options={"dryRun": True})
+            (server,) = road.app.services.use(LanguageServers).running()
+            own = await asked(server, "textDocument/rename", "rename.py", case.line, case.column, newName=case.new_name)
+            assert bool(own) is reply["ok"]
         assert {path: path.read_bytes() for path in root.rglob("*.py*")} == before
         if case.is_error:
             assert reply["error"]["code"] == "not_found"

@@ -132,7 +132,7 @@ async def test_a_killed_server_is_started_again_until_it_crashed_three_times(tmp
             (server,) = servers.running()
             os.kill(server.pid, signal.SIGKILL)
             await until(lambda server=server: server.ended is not None, seconds=60)  # type: ignore[misc]
-        refused = await road.call("code.hierarchy", "app.py", input={"kind": "callers", "symbol": "main"})
+        refused = await road.call("code.rename", "app.py", input={"newName": "x", "symbol": "main"})
         assert refused["error"]["code"] == "provider_unavailable"
         assert refused["error"]["details"]["reason"] == "crashed" and running(road) == []
 
@@ -140,7 +140,7 @@ async def test_a_killed_server_is_started_again_until_it_crashed_three_times(tmp
 async def test_a_server_that_needs_more_memory_than_its_cap_is_ended_and_reported(tmp_path: Path) -> None:
     async with service(tmp_path, path_with(node.needed(node.pyright))) as road:
         road.app.services.use(LanguageServers).memory_bytes = 48 << 20
-        refused = await road.call("code.hierarchy", "app.py", input={"kind": "callers", "symbol": "main"})
+        refused = await road.call("code.rename", "app.py", input={"newName": "x", "symbol": "main"})
         assert refused["error"]["code"] == "provider_unavailable" and running(road) == []
         assert refused["error"]["details"]["reason"] in ("ended", "start")
 
@@ -161,6 +161,7 @@ async def test_without_a_server_names_are_looked_up_and_the_answer_shows_it(tmp_
         refused = await road.call("code.rename", "shapes.py", input={"symbol": "area", "newName": "size"})
         assert refused["error"]["code"] == "provider_unavailable"
         assert "npm install -g pyright" in refused["error"]["details"]["remedy"]
+        assert "file.patch" in refused["error"]["details"]["instead"]
         assert (road.root / "shapes.py").read_bytes() == before
 
 

@@ -6,10 +6,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from computer_linker.approvals.approvals import Approvals
-from support.road import Road, folder_scope
+from computer_linker.approvals.approvals import PERSON, Answerer, Approvals
+from computer_linker.approvals.request import Answer, ApprovalRequest
+from computer_linker.approvals.standing import extents_of
+from computer_linker.approvals.store import AllowedClient
+from computer_linker.errors import InvalidRequest
+from support.road import LOCAL, Road, folder_scope
+from support.waiting import until_awaited
 
 pytestmark = [
     pytest.mark.anyio,
@@ -104,3 +110,137 @@ async def test_other_requests_on_the_socket_run_nothing(road: Road, text: str) -
     ran = await road.data("command.run", ".", input={"command": ["python3", "-c", code]})
     assert '"exitCode": 1' in ran["stdout"], ran
     assert not any(event["ok"] for event in await events(road))
+
+
+async def test_a_yes_never_stands(road: Road, tmp_path: Path) -> None:
+    """Found: `this exact request again` was offered, and ran as the superuser unasked for an hour."""
+    people = road.app.services.use(Approvals)
+    await sh(road, f"sudo touch {tmp_path}/outside")
+    (asked,) = people.waiting()
+    assert extents_of(asked) == ()
+    for answer in ("same", "shape"):
+        with pytest.raises(InvalidRequest):
+            await people.take(asked.id, answer, Answerer(PERSON, "terminal"))
+    assert not people.store.standing and not (tmp_path / "outside").exists()
+
+
+async def test_a_yes_is_held_to_the_files_that_the_command_names(road: Road, tmp_path: Path) -> None:
+    """Found: a script of the folder was exchanged after the owner had looked, and ran as the superuser."""
+    script = road.root / "install.sh"
+    script.write_text(f"touch {tmp_path}/shown\n")
+    await sh(road, "sudo sh install.sh")
+    (asked,) = road.app.services.use(Approvals).waiting()
+    assert asked.about is not None and "names install.sh" in str(asked.about.lines)
+    road.app.services.use(Approvals).answer(asked.id, "yes")
+    script.write_text(f"touch {tmp_path}/exchanged\n")
+    refused = await sh(road, "sudo sh install.sh")
+    assert refused["exitCode"] == 1 and "no longer what the person was shown" in refused["stderr"]
+    assert not (tmp_path / "exchanged").exists() and not (tmp_path / "shown").exists()
+
+
+async def test_a_yes_is_held_to_the_folder(road: Road, tmp_path: Path) -> None:
+    (road.root / "sub").mkdir()
+    command = {"command": ["sh", "-c", "touch ran-here"]}
+    assert await road.code("command.elevate", "sub", input=command) == "confirm_required"
+    (asked,) = road.app.services.use(Approvals).waiting()
+    road.app.services.use(Approvals).answer(asked.id, "yes")
+    (road.root / "sub").rename(road.root / "was")
+    (road.root / "sub").mkdir()
+    assert await road.code("command.elevate", "sub", input=command) == "conflict"
+    assert not list(road.root.rglob("ran-here"))
+
+
+async def test_no_clients_own_dialog_allows_it(road: Road, tmp_path: Path) -> None:
+    """Found: a client that the owner lets answer in its own dialog could allow itself commands of the superuser."""
+    people = road.app.services.use(Approvals)
+    people.store.add(AllowedClient(name="tests", allowed_at="2026-01-01T00:00:00Z"))
+
+    async def yes(_asked: ApprovalRequest) -> Answer:
+        return "yes"
+
+    wanted = {"scope": "app", "op": "command.elevate", "target": ".", "input": {"command": ["touch", f"{tmp_path}/x"]}}
+    steps = [{"op": "file.mkdir", "target": "made"}, {name: wanted[name] for name in ("op", "target", "input")}]
+    for call in (wanted, wanted, {"scope": "app", "op": "batch.run", "input": {"operations": steps}}):
+        reply = await road.app.dispatcher.call_wire(call, LOCAL, ask=yes)
+        assert reply.envelope["error"]["code"] == "confirm_required"
+    assert not (tmp_path / "x").exists()
+
+
+async def test_a_denied_command_is_not_even_asked_about(tmp_path: Path) -> None:
+    """Found: `deniedCommands` did not count for what runs as the superuser."""
+    (tmp_path / "root").mkdir()
+    rules: dict[str, Any] = {"sandbox": "required", "elevation": True, "deniedCommands": ["touch *"]}
+    async with Road.open(tmp_path, [folder_scope(tmp_path / "root", allowedCommands=["*"], **rules)]) as road:
+        for command in (
+            ["touch", f"{tmp_path}/x"],
+            ["env", "touch", f"{tmp_path}/x"],
+            ["sudo", "touch", f"{tmp_path}/x"],
+        ):
+            assert await road.code("command.elevate", ".", input={"command": command}) == "permission_denied"
+        assert not road.app.services.use(Approvals).waiting() and not (tmp_path / "x").exists()
+
+
+async def test_a_program_cannot_use_up_the_services_descriptors(road: Road) -> None:
+    """Found: each connection to its socket was a descriptor of the service, without a bound."""
+    code = """
+import resource, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+held = []
+for _ in range(400):
+    one = socket.socket(socket.AF_UNIX)
+    one.setblocking(False)
+    try:
+        one.connect('/run/computer-linker/elevation/ask')
+    except BlockingIOError:
+        pass  # the queue is full
+    held.append(one)
+sys.stdout.write('ready\\n'); sys.stdout.flush()
+sys.stdin.readline()
+"""
+    begun = await road.data("command.start", ".", input={"command": ["python3", "-c", code]})
+    handle = begun["processId"]
+
+    async def has_connected() -> bool:
+        return "ready" in str((await road.data("command.read", handle))["chunks"])
+
+    await until_awaited(has_connected)
+    assert sum("socket:" in os.readlink(f"/proc/self/fd/{fd}") for fd in _descriptors()) < 100
+    await road.data("command.stop", handle)
+
+
+async def test_what_a_program_asked_for_ends_with_it(road: Road, tmp_path: Path) -> None:
+    """Found: a yes that came after the asking program was gone still ran the command."""
+    people, released = road.app.services.use(Approvals), anyio.Event()
+
+    async def late(_asked: ApprovalRequest) -> Answer:
+        await released.wait()
+        return "yes"
+
+    async with people.attached("late", late):
+        script = f"timeout 2 sudo touch {tmp_path}/late; echo ended; cat"
+        begun = await road.data("command.start", ".", input={"command": ["sh", "-c", script]})
+
+        async def has_ended() -> bool:
+            return "ended" in str((await road.data("command.read", begun["processId"]))["chunks"])
+
+        await until_awaited(has_ended)
+        released.set()
+
+        async def is_over() -> bool:
+            return bool(await events(road)) and not people.waiting()
+
+        await until_awaited(is_over)
+    await road.data("command.stop", begun["processId"])
+    (event,) = await events(road)
+    assert not event["ok"] and not (tmp_path / "late").exists()
+
+
+def _descriptors() -> list[str]:
+    return [name for name in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{name}")]
+
+
+async def test_nothing_can_be_put_beside_the_socket(road: Road) -> None:
+    """Found: the folder was writable, so a program of a scope that is read-only could fill the state folder's disk."""
+    place = "/run/computer-linker/elevation"
+    ran = await sh(road, f"touch {place}/x; rm {place}/ask; mkdir {place}/d; ln -s /etc {place}/l; ls {place}")
+    assert ran["stdout"] == "ask\n", ran

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from computer_linker.computer.local.linux.processes import LinuxProcesses
 from computer_linker.model.network import PROXY_PORT
 from computer_linker.providers.network.gates import Gates
 from computer_linker.providers.sandbox.sandbox import Sandbox
+from computer_linker.serve.owner_calls import OwnerCalls
 from support.certificates import Authority
 from support.named_server import NamedServer, free_port, named_server, talker
-from support.road import LOCAL, Road, folder_scope
+from support.road import LOCAL, OWNER, Road, folder_scope
 from support.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -141,7 +143,7 @@ END"""
         "socket.create_connection(('127.0.0.1', OPEN), 3)",
         "socket.create_connection(('10.255.255.1', 80), 3)",
         "socket.create_connection(('2001:db8::1', 80), 3)",
-        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('10.255.255.53', 53))",
+        "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.connect(('10.255.255.53', 53)); one.send(b'x'); one.recv(1)",
         "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)",
         "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
         "socket.socket(socket.AF_UNIX).connect('\\0/tmp/.X11-unix/X0')",
@@ -237,3 +239,53 @@ async def test_where_nothing_can_hold_a_list_it_is_refused_or_cut_and_said(tmp_p
         assert len(server.seen) == before
         opened = await road.call("command.run", ".", scope="open", input=probe)
         assert "list is not enforced" in str(opened["warnings"])
+
+
+@pytest.mark.parametrize("port", [8443, 443], ids=["another port", "a listed port"])
+async def test_an_address_without_the_proxy_is_named_too(tmp_path: Path, port: int) -> None:
+    """Found: the program's network had no route for it, so the refusal was in no row and no warning."""
+    async with Road.open(tmp_path, [listing(tmp_path, [f"{NAME}:443=127.0.0.1"])]) as road:
+        script = f"for at in 192.0.2.7 203.0.113.9 8.8.8.8; do curl -sS -m 20 --noproxy '*' http://$at:{port}/; done"
+        ran = await run(road, script)
+        assert ran["data"]["exitCode"] != 0 and ran["data"]["stdout"] == "", ran
+        for host in ("192.0.2.7", "203.0.113.9", "8.8.8.8"):
+            entry = host if port == 443 else f"{host}:{port}"
+            assert any(f"scope allow-host app {entry}" in warning for warning in ran["warnings"]), ran["warnings"]
+        seen = await connections(road, 3)
+        assert {(one["host"], one["port"], one["verdict"]) for one in seen} == {
+            (host, port, "refused") for host in ("192.0.2.7", "203.0.113.9", "8.8.8.8")
+        }
+        events = (await road.data("history.last", ""))["events"]
+        rows = {(what(event), outcome(event)) for event in events if event["op"] == "network.connect"}
+        assert (f"tried to connect to 8.8.8.8:{port}", "refused: not in the list of hosts") in rows
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"), [("other.example.org", "other.example.org:8443"), ("[2001:db8::1]", "'[2001:db8::1]:8443'")]
+)
+async def test_a_refused_host_is_shown_with_the_line_that_allows_it(road: Road, host: str, shown: str) -> None:
+    await run(road, f"curl -sS -g http://{host}:8443/")
+    await connections(road, 1)
+    [event] = [one for one in (await road.data("history.last", ""))["events"] if one["op"] == "network.connect"]
+    reply = await OwnerCalls(road.app.dispatcher).call("history.show", {"operation": event["operationId"]}, OWNER)
+    assert f"computer-linker scope allow-host app {shown}" in reply.envelope["data"].commands
+
+
+async def test_the_service_itself_is_refused_as_such_and_not_for_want_of_an_entry(tmp_path: Path) -> None:
+    """Found: the row said `not in the list of hosts`, though no entry would allow it."""
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        port = own.getsockname()[1]
+        async with Road.open(tmp_path, [listing(tmp_path, [f"localhost:{port}"])]) as road:
+            ran = await run(road, f"curl -sS http://localhost:{port}/")
+            (warning,) = ran["warnings"]
+            assert "it is this service itself" in warning and "allow-host" not in warning
+            await connections(road, 1)
+            events = (await road.data("history.last", ""))["events"]
+            found = {outcome(event) for event in events if event["op"] == "network.connect"}
+            assert found == {"refused: it is this service itself"}
+
+
+async def test_the_only_device_of_a_programs_network_is_loopback(road: Road) -> None:
+    """Every address is one of loopback inside, so that a connection to it is seen; none leads out."""
+    ran = await run(road, "cat /proc/net/dev")
+    assert [line.split(":")[0].strip() for line in ran["data"]["stdout"].splitlines()[2:]] == ["lo"], ran

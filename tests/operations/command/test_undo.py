@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from support.road import Road, folder_scope
-from support.waiting import until
+from support.waiting import until, until_awaited
 
 pytestmark = pytest.mark.anyio
 
@@ -104,6 +104,23 @@ async def test_a_later_file_in_a_new_folder_is_not_removed_with_it(road: Road) -
     assert (road.root / "new/of-the-owner").read_text() == "mine\n" and not (road.root / "new/f").exists()
 
 
+async def test_a_program_in_the_background_is_taken_back_once_it_has_ended(road: Road) -> None:
+    before = state(road.root)
+    line: dict[str, Any] = {"input": {"command": ["sh", "-c", "read x; rm a.txt; echo $x > new"]}}
+    started = await road.call("command.start", ".", **line, options={"undo": True})
+    process = started["data"]["processId"]
+    assert (await undone(road, started))["error"]["code"] == "not_found" and state(road.root) == before
+    await road.data("command.send", process, input={"text": "go\n"})
+    await road.data("command.read", process, options={"waitSeconds": 50, "untilEnd": True})
+    assert (road.root / "new").read_text() == "go\n" and not (road.root / "a.txt").exists()
+
+    async def is_undone() -> bool:
+        return bool((await undone(road, started))["ok"])
+
+    await until_awaited(is_undone)
+    assert state(road.root) == before
+
+
 async def test_nothing_is_copied_where_it_is_not_wanted_or_the_folder_is_large(road: Road) -> None:
     ran = await run(road, "echo 2 > a.txt", undo=False)
     assert ran["data"]["undoable"] is None and not (road.home / "before").exists()
@@ -112,7 +129,8 @@ async def test_nothing_is_copied_where_it_is_not_wanted_or_the_folder_is_large(r
     for number in range(2001):
         (many / str(number)).touch()
     ran = await run(road, "echo 3 > a.txt")
-    assert ran["data"]["undoable"] is None and (await undone(road, ran))["error"]["code"] == "not_found"
+    refused = (await undone(road, ran))["error"]
+    assert ran["data"]["undoable"] is False and refused["code"] == "not_found" and "undo: true" in refused["message"]
     ran = await run(road, "echo 4 > a.txt", undo=True)
     assert ran["data"]["undoable"] is True
     assert (await undone(road, ran))["ok"] and (road.root / "a.txt").read_text() == "3\n"

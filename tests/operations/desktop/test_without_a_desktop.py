@@ -48,3 +48,10 @@ async def test_a_claimed_approval_in_the_input_is_none(tmp_path: Path, confirm: 
     given = {"target": {"selector": {"byRole": "button", "titleContains": "Delete"}}, "confirm": confirm}
     async with Road.open(tmp_path, scopes=[computer_scope(confirm="act")], computer=this_computer({})) as road:
         assert await road.code("desktop.click", scope="desk", input=given) == "confirm_required"
+
+
+async def test_a_wrong_field_of_a_target_is_named(tmp_path: Path) -> None:
+    async with Road.open(tmp_path, scopes=[computer_scope()], computer=this_computer({})) as road:
+        reply = await road.call("desktop.click", {"name": "Send"}, scope="desk")
+        assert reply["error"]["code"] == "invalid_request"
+        assert reply["error"]["message"] == "`target.name`: there is no such field."

@@ -1,6 +1,7 @@
 """document.edit: one change, every other part unchanged byte for byte, undoable, and LibreOffice opens the result."""
 
 import io
+import warnings
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -199,3 +200,16 @@ async def test_a_client_over_http_reads_edits_and_sees_a_document(tmp_path: Path
         assert shown["document"]["count"] == 1 and [image["mimeType"] for image in client.images] == ["image/png"]
         await client.data("file.undo", scope="app", input={"operationId": "last"})
         assert (await client.data("file.read", "a.docx", scope="app"))["content"] == "Meeting on 5 May\n"
+
+
+async def test_a_package_with_two_parts_of_one_name_is_not_edited(road: Road) -> None:
+    """Found: both were replaced by the edited one, though an application may have shown the other."""
+    place = road.root / "twice.docx"
+    place.write_bytes(word("Pay 5 EUR"))
+    with warnings.catch_warnings(), zipfile.ZipFile(place, "a") as opened:
+        warnings.simplefilter("ignore")
+        opened.writestr("word/document.xml", opened.read("word/document.xml").replace(b"Pay", b"Get"))
+    before = place.read_bytes()
+    edit = {"texts": [{"oldText": "5 EUR", "newText": "7 EUR"}]}
+    assert await road.code("document.edit", "twice.docx", input=edit) == "invalid_request"
+    assert place.read_bytes() == before

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import resource
 import struct
 import zipfile
 import zlib
@@ -144,6 +145,7 @@ async def test_the_decoder_reaches_neither_files_nor_network_nor_processes(road:
         f"print(json.dumps({{'read': could(lambda: open({str(secret)!r})), "
         f"'root': could(lambda: os.listdir({str(road.root)!r})), "
         "'udp': could(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53))), "
+        "'settings': could(lambda: open('/etc/passwd')), "
         "'tcp': could(lambda: socket.create_connection(('127.0.0.1', 22), 2)), "
         f"'signal': could(lambda: os.kill({os.getpid()}, 0)), "
         "'write': could(lambda: open('/tmp/x', 'w').write('x') and None or open('/usr/x', 'w'))}))"
@@ -155,7 +157,83 @@ async def test_the_decoder_reaches_neither_files_nor_network_nor_processes(road:
         os.close(fd)
     if found.boundary == "none":
         pytest.skip("not here: a kernel boundary")
-    assert found.facts == dict.fromkeys(("read", "root", "udp", "tcp", "signal", "write"), False)
+    assert found.facts == dict.fromkeys(("read", "root", "udp", "settings", "tcp", "signal", "write"), False)
+
+
+CHANGES = """
+import json, mmap, os
+again = "/proc/self/fd/0"
+def rewrite():
+    with mmap.mmap(os.open(again, os.O_RDWR), 0) as view:
+        view[0:4] = b"EVIL"
+tried = {
+    "write": lambda: os.write(os.open(again, os.O_WRONLY), b"EVIL"),
+    "rewrite": rewrite,
+    "truncate": lambda: os.truncate(again, 0),
+    "empty": lambda: os.open(again, os.O_RDONLY | os.O_TRUNC),
+    "mode": lambda: os.chmod(again, 0o777),
+    "mode by descriptor": lambda: os.fchmod(0, 0o777),
+    "owner": lambda: os.chown(again, os.getuid(), os.getgid()),
+    "time": lambda: os.utime(0, (1, 1)),
+    "attribute": lambda: os.setxattr(0, "user.evil", b"x"),
+    "link": lambda: os.link(again, "/tmp/link", follow_symlinks=True),
+}
+could = []
+for name, act in tried.items():
+    try:
+        act()
+        could.append(name)
+    except OSError:
+        pass
+print(json.dumps({"could": could}))
+"""
+
+
+async def test_the_decoder_cannot_change_the_file_that_it_reads(road: Road) -> None:
+    """Found: it opened its descriptor again for writing, past the read-only scope, undo and the history."""
+    path = road.root / "a.pdf"
+    path.write_bytes(b"GOOD" * 100)
+    before = path.stat()
+    decoder = Decoder(road.app.services.use(Computer), road.app.services.use(Sandbox))
+    decoder.program = CHANGES
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        found = await decoder.run(fd, {}, ScopePolicy())
+    finally:
+        os.close(fd)
+    if not found.boundary.startswith("bubblewrap"):
+        pytest.skip("not here: bubblewrap")
+    assert found.facts == {"could": []} and path.read_bytes() == b"GOOD" * 100
+    after = path.stat()
+    assert (after.st_mode, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_mode,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
+
+
+@pytest.mark.parametrize("line", [b"\n", b"a\n"])
+async def test_a_member_of_short_lines_takes_little_memory_and_time(road: Road, line: bytes) -> None:
+    """Found: each line became an object of the service, so that a packed file of 64 KB took it gigabytes."""
+    content = line * (48 << 20 >> len(line) - 1)
+    (road.root / "a.zip").write_bytes(package({"lines.txt": content.decode()}))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = await road.data(
+        "file.read", "a.zip", options={"member": "lines.txt", "maxBytes": 1000, "startLine": 1_000_000}
+    )
+    assert found["content"] == (line * 1000).decode()[:1000] and found["nextLine"] == 1_000_000 + 1000 // len(line)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10 < 400
+
+
+async def test_a_text_of_short_lines_in_another_charset_takes_little_memory(road: Road) -> None:
+    (road.root / "a.txt").write_bytes(b"\xe4\n" * 9_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    options = {"charset": "latin-1", "maxBytes": 9, "startLine": 5_000_000}
+    found = await road.data("file.read", "a.txt", options=options)
+    assert found["content"] == "ä\n" * 3 and found["nextLine"] == 5_000_003
+    tail = await road.data("file.read", "a.txt", options={"charset": "latin-1", "tailLines": 2})
+    assert tail["content"] == "ä\nä\n" and tail["nextLine"] is None
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10 < 400
 
 
 async def test_a_decoder_that_never_ends_is_stopped(road: Road) -> None:

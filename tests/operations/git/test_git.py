@@ -174,6 +174,33 @@ async def test_a_work_tree_stays_in_the_scope(road: Road, tmp_path: Path) -> Non
     assert git(root, "branch", "--list", "b") == ""
 
 
+@pytest.mark.parametrize("broken", ["HEAD:a.txt", "HEAD^{tree}", "logs"])
+@pytest.mark.parametrize("branch", ["fix/new", "old"])
+async def test_a_work_tree_that_could_not_be_made_leaves_nothing(road: Road, branch: str, broken: str) -> None:
+    """Found: the folder, the branch and git's note stayed, and the next call answered already_exists."""
+    root = repository(road.root)
+    git(root, "branch", "old")
+    place = root / ".git" / "logs"
+    if broken != "logs":
+        name = git(root, "rev-parse", broken)
+        place = root / ".git" / "objects" / name[:2] / name[2:]
+    aside = place.rename(root / "aside")
+    if broken == "logs":
+        place.write_text("")
+    wanted = {"path": "wt", "branch": branch}
+    assert not (await road.call("git.worktree_create", input=wanted))["ok"]
+    assert not (root / "wt").exists()
+    assert git(root, "for-each-ref", "--format=%(refname)") == "refs/heads/main\nrefs/heads/old"
+    assert not (root / ".git" / "refs" / "heads" / "fix").exists()
+    assert not list((root / ".git").glob("worktrees/*"))
+    place.unlink(missing_ok=True)
+    aside.rename(place)
+    made = await road.data("git.worktree_create", input=wanted)
+    assert [tree["path"] for tree in made["worktrees"]] == [".", "wt"]
+    assert (root / "wt" / "a.txt").read_text() == "one\n"
+    assert git(root / "wt", "status", "--porcelain") == ""
+
+
 async def test_sensitive_files_are_in_no_diff_and_are_not_staged(road: Road) -> None:
     root = repository(road.root)
     (root / ".env").write_text(f"TOKEN={CANARY}\n")

@@ -1,5 +1,6 @@
 """Bounds of views: bytes, number, age, what a crash left; and what changes in the folder between."""
 
+import json
 import os
 import time
 from collections.abc import AsyncIterator
@@ -87,6 +88,18 @@ async def test_what_a_crash_left_is_removed(road: Road) -> None:
     assert not left.exists() and len(list((road.home / "views").iterdir())) == 1
 
 
+async def test_what_a_program_left_when_the_service_died_counts(road: Road) -> None:
+    view_id = (await run(road, "head -c 4000000 /dev/zero > big"))["data"]["view"]["viewId"]
+    record = road.home / "views" / view_id / "view.json"
+    # As it is while the first program runs.
+    record.write_text(json.dumps({**json.loads(record.read_text()), "changed": None, "stored": 0}))
+    road.app.services.provide(Views, Views(road.home / "views", max_all_bytes=6_000_000))
+    (view,) = (await road.data("view.list"))["views"]
+    assert (view["changes"], view["bytes"] > 4_000_000) == (None, True), view
+    assert (await run(road, "echo x > x"))["error"]["code"] == "limit_exceeded"
+    assert (await road.call("view.drop", view_id))["ok"] and (await run(road, "echo x > x"))["ok"]
+
+
 async def test_what_a_crash_left_of_a_removal_is_removed(road: Road) -> None:
     for place in (
         road.home / "views" / "01ARZ3NDEKTSV4RRFFQ69G5FAV",
@@ -106,6 +119,9 @@ async def test_texts_that_both_changed_are_merged_when_asked_and_others_are_name
     (road.root / "b.bin").write_bytes(b"\1" * 100)
     shown = await road.data("view.show", view_id)
     assert (shown["merged"], shown["conflicts"]) == (["a.txt"], ["b.bin"])
+    # The difference is that of the merge, which takes nothing of the owner's text back.
+    assert "-3\n+three\n" in shown["diff"] and "fifteen" not in shown["diff"], shown["diff"]
+    assert [(each["additions"], each["deletions"]) for each in shown["changes"] if each["path"] == "a.txt"] == [(1, 1)]
     refused = await road.call("view.keep", view_id, options={"merge": True})
     assert refused["error"]["code"] == "conflict" and refused["error"]["details"]["paths"] == ["b.bin"]
     assert (road.root / "a.txt").read_text() == lines and not (road.root / "new").exists()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from computer_linker.providers.views.store import MANY
 from support.road import Road, folder_scope
 
 pytestmark = pytest.mark.anyio
@@ -20,6 +21,7 @@ CHILD = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
+from computer_linker.providers.views.store import Views
 from support.road import Road, folder_scope
 
 SCRIPT = 'for n in $(seq 0 29); do echo "turn $1" > f$n; done; mkdir -p new; echo x > new/$1; rm gone/$1; ln -sfn f$1 link'
@@ -28,6 +30,7 @@ async def main():
     place = Path(sys.argv[2])
     async with Road.open(place, [folder_scope(place / "root", allowedCommands=["*"])]) as road:
         turn = int(sys.argv[3])
+        road.app.services.use(Views).many = int(sys.argv[4])
         while True:
             turn += 1
             command = {"command": ["sh", "-c", SCRIPT, "sh", str(turn)]}
@@ -43,9 +46,9 @@ Moment = float | int
 """Seconds after it began to keep, or the number of the file after which it is killed."""
 
 
-def run_and_kill(place: Path, turn: int, keeps: int, moment: Moment) -> None:
+def run_and_kill(place: Path, turn: int, keeps: int, moment: Moment, many: int) -> None:
     """Kill the child at a moment of the `keeps`th time that it keeps its view."""
-    words = [sys.executable, "-c", CHILD, str(Path(__file__).parents[2]), str(place), str(turn)]
+    words = [sys.executable, "-c", CHILD, str(Path(__file__).parents[2]), str(place), str(turn), str(many)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout is not None and child.stderr is not None
         for _ in range(keeps):
@@ -81,7 +84,8 @@ async def keeps(place: Path, moments: list[Moment]) -> None:
     scopes: list[dict[str, Any]] = [folder_scope(root, allowedCommands=["*"])]
     for number, moment in enumerate(moments):
         began = turn
-        run_and_kill(place, turn, 1 + number % 2, moment)
+        # Half of them are kept as many files are, without a copy.
+        run_and_kill(place, turn, 1 + number % 2, moment, MANY if number // 2 % 2 else 0)
         async with Road.open(place, scopes) as road:
             # The first change of files recovers what was interrupted.
             await road.data("file.write", "unrelated", input={"content": str(number)})

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from computer_linker.providers.views.store import MANY, Views
 from support.outcomes import digest, outcome
 from support.road import Road, folder_scope
 from support.view_commands import COMMANDS, SHORT, fill
@@ -52,6 +53,8 @@ async def check(road: Road, command: str) -> None:
     assert (await road.call("view.drop", dropped["view"]["viewId"]))["ok"] and digest(root) == before
     viewed = await run(road, command, view=True)
     since = time.time_ns() - 3_600_000_000_000
+    # Every second one is kept as many files are, without a copy.
+    road.app.services.use(Views).many = MANY if COMMANDS.index(command) % 2 else 0
     kept = await road.call("view.keep", viewed["view"]["viewId"])
     assert kept["ok"] and kept["data"]["refused"] == [], kept
     after = outcome(root, since)

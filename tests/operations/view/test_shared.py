@@ -103,7 +103,7 @@ async def test_first_calls_at_the_same_time_share_one_view(road: Road, kind: str
 
 async def test_a_view_that_is_being_copied_is_not_made_a_second_time(tmp_path: Path) -> None:
     views = Views(tmp_path / "views")
-    new = NewView("app", LOCAL, [str(tmp_path)], "command.run", "true", "session-1", "1")
+    new = NewView("app", LOCAL, [str(tmp_path)], "command.run", "true", "session-1", "1", "closed")
 
     def fill(_place: Path) -> None:
         with pytest.raises(Conflict):

@@ -85,6 +85,20 @@ async def test_a_cell_is_replaced_and_added_to(sheet: Sheet) -> None:
     assert rows == [["alpha", "keep 你好\nZoë", "keep C1 more"], ROWS[1]]
 
 
+async def test_a_number_is_replaced_and_emptied(sheet: Sheet) -> None:
+    for text in ("5", "61", ""):
+        reply = await sheet.road.call(
+            "desktop.type_text",
+            await sheet.ref("A1"),
+            scope="desk",
+            input={"text": text},
+            options={"clearBefore": True},
+        )
+        assert (reply["ok"], reply.get("effect")) == (True, "confirmed"), reply
+        rows = [[text, *ROWS[0][1:]], *ROWS[1:]]
+        assert await sheet.saved(rows.__eq__) == rows
+
+
 async def test_the_sheet_itself_is_not_cleared(sheet: Sheet) -> None:
     await sheet.road.data("desktop.click", await sheet.ref("A1"), scope="desk")
     # Without a target the focused element is the table, not a text field.

@@ -14,8 +14,9 @@ import pytest
 from computer_linker.model.network import parse_entry
 from computer_linker.providers.network.gate import Gate
 from computer_linker.providers.network.passage import Passage
+from computer_linker.providers.network.pour import join
 from computer_linker.providers.network.reach import Own, Reach, Rules
-from computer_linker.providers.network.stream import Stream, join
+from computer_linker.providers.network.stream import Stream
 from support.named_server import named_server
 from support.waiting import until
 from support.web import web_server
@@ -209,3 +210,26 @@ async def test_the_owners_address_is_preferred_to_other_entries_of_the_name() ->
     )
     reach = Reach(lambda: Rules(False, entries), Own(frozenset, frozenset))
     assert await reach.judge("db.corp.internal", 5432) == ("db.corp.internal", ["127.0.0.9"])
+
+
+async def test_a_tunnel_outlives_the_limit_of_its_greeting() -> None:
+    """Found: the seconds in which a client must name its host went on to count, and a busy connection was cut."""
+    (one, far_one), (two, far_two) = socket.socketpair(), socket.socketpair()
+    client = Stream(far_one)
+
+    async def serve() -> None:
+        with client.limit.held():
+            client.limit.set(0.2)
+            await join(client, Stream(far_two), lambda _size: None, lambda _size: None)
+
+    served = asyncio.ensure_future(serve())
+    for sock in (one, two):
+        sock.setblocking(False)
+    loop = asyncio.get_running_loop()
+    began = time.monotonic()
+    with one, two, far_one, far_two:
+        while time.monotonic() - began < 1:
+            await loop.sock_sendall(two, b"x")
+            assert await loop.sock_recv(one, 1) == b"x"
+            assert not served.done()
+        served.cancel()

@@ -31,6 +31,7 @@ async def ask(port: int, host: str) -> None:
     writer.write(f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode())
     assert b"403" in await reader.read(-1)
     writer.close()
+    await writer.wait_closed()
 
 
 def listeners() -> tuple[list[int], int]:
@@ -101,3 +102,21 @@ async def test_the_services_own_ports_are_not_looked_up_for_each_connection(tmp_
             await until(lambda: listener.getsockname()[1] in gates.own.ports())
             answers = [gates.own.ports() for _ in range(1000)]
             assert len({id(one) for one in answers}) < 100
+
+
+async def test_new_connections_of_one_gate_are_taken_at_a_bounded_rate(road: Road) -> None:
+    """Found: one command that connects and closes without end slowed every client (F11)."""
+    gate = road.app.services.use(Gates).for_command(road.app.services.config.scopes[0], LOCAL, "sh")
+    fds, port = listeners()
+    gate.inner.opened(fds)
+
+    async def connect_again_and_again() -> None:
+        for _ in range(90):
+            await ask(port, "refused.example")
+
+    begun = asyncio.get_running_loop().time()
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(connect_again_and_again)
+    assert asyncio.get_running_loop().time() - begun > 1.0, "the first 512 at once, then 100 a second"
+    gate.close()

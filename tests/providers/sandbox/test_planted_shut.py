@@ -38,7 +38,7 @@ class Ground:
         self.tree.scan(self.folder.fd)
         self.plantings = Plantings(self.state)
         self.planting: Planting = self.plantings.begin(leaves_orphans=False)
-        self.plantings.watch(self.planting, self.folder, self.tree)
+        self.plantings.watch(self.planting, self.folder, self.tree, [], may_plant=True)
 
     def look(self) -> list[str]:
         self.plantings.scan(self.folder, self.tree, self.folder.fd)

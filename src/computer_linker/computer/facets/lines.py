@@ -3,6 +3,7 @@
 MAX_REPLY = 8 * 1024 * 1024
 _ENVELOPE = 96 * 1024
 """Bytes reserved for the envelope around the content."""
+_STEP = 16_384
 _PLAIN = bytes(code for code in range(32, 256) if code not in b'"\\')
 
 
@@ -42,6 +43,34 @@ def fit_text(data: bytes, room: int = MAX_REPLY - _ENVELOPE) -> bytes:
             break
         data = cut_text(data, max(1, min(len(data) - 1, len(data) * room // size)))
     return data
+
+
+def line_window(data: bytes, first: int, count: int | None, room: int) -> tuple[bytes, int | None]:
+    """Lines of `data` from number `first` on, as fit `room` bytes, and the number of the line after them; None at the end.
+
+    No list of lines is made: of a text of short lines that takes forty times its size.
+    """
+    start = _after_lines(data, first - 1, 0)
+    end = len(data) if count is None else _after_lines(data, count, start)
+    kept = cut_text(data[start : min(end, start + room + 1)], room)
+    is_whole = start + len(kept) == len(data)
+    return kept, None if is_whole else first + max(1, kept.count(b"\n"))
+
+
+def count_lines(data: bytes) -> int:
+    return data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+
+
+def _after_lines(data: bytes, lines: int, at: int) -> int:
+    """The place after this many lines, counted from `at`."""
+    while lines > 0 and at < len(data):
+        found = data.count(b"\n", at, at + _STEP)
+        if found >= lines:
+            for _ in range(lines):
+                at = data.index(b"\n", at) + 1
+            return at
+        lines, at = lines - found, min(len(data), at + _STEP)
+    return at
 
 
 def fit_bytes(data: bytes, room: int = MAX_REPLY - _ENVELOPE) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from computer_linker.model.base import Model
 from computer_linker.model.network import PROXY_PORT
@@ -52,6 +52,8 @@ class KernelRules:
 
     confine_sockets: bool = False
     """Only sockets that a network namespace separates from the machine's."""
+    confine_writes: bool = False
+    """No file is opened for writing or changed otherwise, not even through a descriptor that it was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +248,33 @@ class Child(Protocol):
     def waits_for_input(self) -> bool | None:
         """True while the program is blocked reading its input; None where the system does not show it."""
         ...
+
+
+Covering = Literal["closed", "was closed", "open"]
+
+
+@runtime_checkable
+class Confined(Protocol):
+    """A started process in a staged root, in which names can be closed while it runs."""
+
+    async def cover(self, name: Mount) -> Covering:
+        """Close a name again that was replaced on the disk."""
+        ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A started process whose writes the system counts."""
+
+    def written(self) -> tuple[int, int]:
+        """The bytes that it and its descendants wrote to disks, and to files and streams of any kind."""
+        ...
+
+    def end_for(self, limit: str, value: int) -> None:
+        """Kill it; its end names this limit as reached."""
+        ...
+
+    def when_ended(self, call: Callable[[Ended], None]) -> None: ...
 
 
 class Processes(Protocol):

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import logging
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any
@@ -15,6 +14,7 @@ from computer_linker.computer.facets.processes import Child, Ended, KernelRules,
 from computer_linker.computer.remote.link import Link, ask, subscribe
 from computer_linker.computer.remote.methods import FED, RESUME_S, FarLaunch, Spawned, methods_of
 from computer_linker.errors import InvalidRequest, LinkError, ProviderUnavailable
+from computer_linker.system import os
 
 log = logging.getLogger(__name__)
 _PAUSE_S = 0.2

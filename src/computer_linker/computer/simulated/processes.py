@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 import signal as signals
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from computer_linker.computer.facets.processes import Child, Echo, Ended, Launch, PtySize, SignalName, Usage
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     Program = Callable[["SimulatedChild"], Awaitable[int]]

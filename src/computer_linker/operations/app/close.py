@@ -16,6 +16,7 @@ class ClosedApp(Model):
 
 @operation(
     "app.close",
+    did="closed the application",
     needs={Capability.APP_CONTROL},
     effect=Effect.ACT,
     on="computer",

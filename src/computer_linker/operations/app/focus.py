@@ -12,6 +12,7 @@ class FocusedApp(Model):
 
 @operation(
     "app.focus",
+    did="focused the application",
     needs={Capability.APP_CONTROL},
     effect=Effect.ACT,
     on="computer",

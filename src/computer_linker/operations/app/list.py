@@ -19,6 +19,7 @@ class AppList(Model):
 
 @operation(
     "app.list",
+    did="listed applications",
     needs_any={Capability.APP_CONTROL, Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",

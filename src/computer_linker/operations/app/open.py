@@ -23,6 +23,7 @@ class OpenedApp(Model):
 
 @operation(
     "app.open",
+    did="opened the application",
     needs={Capability.APP_CONTROL},
     effect=Effect.ACT,
     on="computer",

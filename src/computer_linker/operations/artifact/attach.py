@@ -51,6 +51,7 @@ def _check_one(target: str | None, input: AttachInput) -> None:
 
 @operation(
     "artifact.attach",
+    did="kept[ {target}] as evidence",
     needs={Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
     shows=_show,

@@ -51,6 +51,7 @@ def _check_local(ctx: Context) -> None:
 
 @operation(
     "artifact.capture",
+    did="kept a picture[ of {target}] as evidence",
     needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
     shows=_show,

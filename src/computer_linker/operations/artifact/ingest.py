@@ -58,6 +58,7 @@ async def _all(ctx: Context, target: str | None, input: IngestInput) -> list[tup
 
 @operation(
     "artifact.ingest",
+    did="kept as evidence",
     needs={Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
     shows=_show,

@@ -30,6 +30,7 @@ class ArtifactPage(Model):
 
 @operation(
     "artifact.list",
+    did="listed evidence",
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
     text=shapes.ARTIFACTS,

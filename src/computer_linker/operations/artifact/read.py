@@ -29,6 +29,7 @@ class ArtifactContent(Model):
 
 @operation(
     "artifact.read",
+    did="read the evidence",
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
     text=shapes.ARTIFACTS,

@@ -44,6 +44,7 @@ class BackendStatus(Model):
 
 @operation(
     "backend.status",
+    did="looked at the backends",
     needs={Capability.ARTIFACT_READ},
     effect=Effect.OBSERVE,
     on="any",

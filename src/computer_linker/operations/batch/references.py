@@ -76,6 +76,8 @@ class References:
         if not found and at == 0:
             # `$1.operationId`, and `$1.data.path` for a caller that counts from the envelope.
             found, value, _ = _walk(to_jsonable_python(envelope, by_alias=True), parts)
+        if not found and at == 0:
+            found, value = _of_all_items(data, parts)
         if not found:
             raise InvalidRequest(_missing(text, step, data, parts, at), reference=text[:80])
         self._room -= len(to_json(value))
@@ -96,12 +98,25 @@ def _walk(value: Any, parts: list[str]) -> tuple[bool, Any, int]:
     return True, value, len(parts)
 
 
+def _of_all_items(data: Any, parts: list[str]) -> tuple[bool, Any]:
+    """`$1.path` of a search or a find: whether the items of its only list agree on the field, and what they have there."""
+    lists = [value for value in data.values() if type(value) is list and value] if type(data) is dict else []
+    if len(lists) != 1:
+        return False, None
+    # An item that is a text is a path, as file.find lists them.
+    items = [{"path": item} if type(item) is str else item for item in lists[0]]
+    first, value, _ = _walk(items[0], parts)
+    return first and all(_walk(item, parts)[:2] == (True, value) for item in items[1:]), value
+
+
 def _missing(text: str, step: int, data: Any, parts: list[str], at: int) -> str:
     """A sentence that names what there is in the place of what is missing."""
     reached = _walk(data, parts[:at])[1]
     place = f"${step}" + "".join(f".{part}" for part in parts[:at])
     if type(reached) is dict and reached:
-        there = f"{place} has {', '.join(sorted(map(str, reached))[:12])}"
+        # A list is named by its first item, which is what can be used.
+        names = (f"{name}.0" if type(value) is list and value else str(name) for name, value in reached.items())
+        there = f"{place} has {', '.join(sorted(names)[:12])}"
     elif type(reached) is list:
         there = f"{place} is a list of {len(reached)}"
     else:

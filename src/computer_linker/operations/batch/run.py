@@ -60,12 +60,13 @@ def _calls(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions
         parts = [item.target, item.input, item.options]
         uses_results = any(map(refers, parts))
         target, given, chosen = parts if uses_results else map(References().filled, parts)
-        found.append(Step(_call(ctx, item, target, given, chosen), uses_results))
+        found.append(Step(_call(ctx, item, target, given, chosen), uses_results, ends_all=options.stop_on_error))
     return found
 
 
 @operation(
     "batch.run",
+    did="ran a batch[: {does}]",
     effect=Effect.OBSERVE,
     on="any",
     boundary="mixed",
@@ -73,10 +74,6 @@ def _calls(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions
     aliases=("batch",),
     makes=_calls,
     examples=[
-        Example(
-            "Look at two files at once.",
-            {"input": {"operations": [{"op": "file.stat", "target": "notes.txt"}, {"op": "file.list", "target": "."}]}},
-        ),
         Example(
             "Find a file and read it: the second step uses the first one's result.",
             {
@@ -88,16 +85,21 @@ def _calls(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions
                 }
             },
         ),
+        Example(
+            "Look at two files at once.",
+            {"input": {"operations": [{"op": "file.stat", "target": "notes.txt"}, {"op": "file.list", "target": "."}]}},
+        ),
     ],
 )
 async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = BatchOptions()) -> BatchResults:
     """Run up to 25 operations in order. Each is checked and audited as if it had come alone.
 
     Where a person is asked, they are asked once, with all steps shown, before the first one runs; a step that uses results or
-    works on what an earlier step made is asked about again when it is reached.
+    works on what an earlier step made is asked about again when it is reached. Where a step must be refused anyway, they are not
+    asked, and no step runs, unless `stopOnError` is false.
     It stops at the first failure unless `stopOnError` is false; when a step failed, `ok` is false and `data` has the results
     there are. A whole string `$N.field` in a step's target, input or options is replaced by that field of result N
-    (`$1.path`, `$2.files.0.path`, `$1.operationId`).
+    (`$1.files.0`, `$2.matches.0.path`, `$1.operationId`); `$1.path` also stands for the only file that a search found.
     """
     input = on_view(ctx, input, options)
     results: list[dict[str, Any]] = []
@@ -109,6 +111,7 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
         room -= _wire_size(reply)
         results.append(reply.envelope if room >= 0 else _without_data(reply.envelope))
         references.add(reply.envelope)
+        _note(ctx, results, len(input.operations))
         if room < 0 or is_unusable:
             break
         ctx.attachments.extend(reply.attachments)
@@ -116,10 +119,16 @@ async def batch_run(ctx: Context, input: BatchInput, options: BatchOptions = Bat
             break
     if room < 0:
         ctx.warn(f"The answer is full after {len(results)} of {len(input.operations)} operations; no more were run.")
-    failed = sum(1 for result in results if not result["ok"])
+    failed = _note(ctx, results, len(input.operations))
     ctx.failure = _failure(results, len(input.operations)) if failed else None
-    ctx.note(operations=len(results), failed=failed, steps=len(input.operations))
     return BatchResults(results=results, failed=failed, truncated=room < 0)
+
+
+def _note(ctx: Context, results: list[dict[str, Any]], asked: int) -> int:
+    """Record how far it came, also for a batch that is stopped; return how many steps failed."""
+    failed = sum(1 for result in results if not result["ok"])
+    ctx.note(operations=len(results), failed=failed, steps=asked)
+    return failed
 
 
 async def _step(

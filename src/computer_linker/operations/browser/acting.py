@@ -123,11 +123,12 @@ async def picture(ctx: Context, session: Session, title: str) -> ArtifactFacts:
 
 
 def page_act(
-    name: str, example: Example, *, also_needs: Capability | None = None, shows: Shows = show_page_act
+    name: str, did: str, example: Example, *, also_needs: Capability | None = None, shows: Shows = show_page_act
 ) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Define an act on an element of the open page."""
     return operation(
         name,
+        did=did,
         needs={Capability.COMMAND_RUN, *(() if also_needs is None else (also_needs,))},
         effect=Effect.ACT,
         boundary="sandboxed",

@@ -28,6 +28,7 @@ def _can_be_set(role: str, input: CheckInput) -> None:
 
 @page_act(
     "browser.check",
+    "ticked a box in the browser",
     Example("Agree to the terms.", {"target": "e7.k3f9"}, runs=False),
     shows=partial(show_page_act, fits=_can_be_set),
 )

@@ -12,7 +12,11 @@ class ClickInput(Model):
     count: Annotated[int, Field(ge=1, le=2, description="2 for a double click.")] = 1
 
 
-@page_act("browser.click", Example("Press a control of the page.", {"target": "e12.k3f9"}, runs=False))
+@page_act(
+    "browser.click",
+    "clicked[ a {role}] in the browser",
+    Example("Press a control of the page.", {"target": "e12.k3f9"}, runs=False),
+)
 async def browser_click(
     ctx: Context, target: str, input: ClickInput = ClickInput(), options: PageActOptions = PageActOptions()
 ) -> PageActed:

@@ -17,6 +17,7 @@ async def _show(ctx: Context) -> Preview:
 
 @operation(
     "browser.close",
+    did="closed the browser",
     needs={Capability.COMMAND_RUN},
     effect=Effect.CHANGE,
     boundary="scoped-metadata",

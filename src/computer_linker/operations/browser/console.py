@@ -36,6 +36,7 @@ class PageConsole(Model):
 
 @operation(
     "browser.console",
+    did="read the browser's console",
     needs={Capability.COMMAND_RUN},
     effect=Effect.OBSERVE,
     boundary="sandboxed",

@@ -34,7 +34,11 @@ class DateInput(Model):
     ]
 
 
-@page_act("browser.date", Example("Set a day.", {"target": "e7.k3f9", "input": {"value": "2026-11-16"}}, runs=False))
+@page_act(
+    "browser.date",
+    "chose a date in the browser",
+    Example("Set a day.", {"target": "e7.k3f9", "input": {"value": "2026-11-16"}}, runs=False),
+)
 async def browser_date(
     ctx: Context, target: str, input: DateInput, options: PageActOptions = PageActOptions()
 ) -> PageActed:

@@ -26,6 +26,7 @@ class AnsweredDialog(Model):
 
 @operation(
     "browser.dialog",
+    did="answered a page's dialog",
     needs={Capability.COMMAND_RUN},
     effect=Effect.ACT,
     boundary="sandboxed",

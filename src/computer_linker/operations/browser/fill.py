@@ -10,6 +10,7 @@ from computer_linker.model.effect import Known
 from computer_linker.operations.browser.acting import Aim, PageActed, PageActOptions, acted, aimed, page_act
 from computer_linker.operations.browser.preview import show_page_act
 from computer_linker.providers.browser.page import Focus, focus, look
+from computer_linker.providers.browser.secret_field import put_secret
 from computer_linker.providers.browser.session import text_in
 from computer_linker.registry import Context, Example, Model
 from computer_linker.vault.typed import SecretText, allowed_secret
@@ -41,6 +42,7 @@ def _takes_text(role: str, _input: FillInput) -> None:
 
 @page_act(
     "browser.fill",
+    "filled a field in the browser[ with the secret {secret}]",
     Example("Fill in a name.", {"target": "e7.k3f9", "input": {"text": "Ada"}}, runs=False),
     shows=partial(show_page_act, fits=_takes_text),
 )
@@ -56,24 +58,25 @@ async def browser_fill(
     """
     async with aimed(ctx, "fill", target, options) as aim:
         _takes_text(aim.on.role, input)
-        verb = await _verb(aim)
-        text = input.text if isinstance(input.text, str) else await _secret(ctx, aim, input.text)
-        await aim.session.ask((verb, aim.at, text))
-        ctx.effect = await _known(aim, text, verb) if options.verify else "unverifiable"
-        if isinstance(input.text, str):
-            ctx.note(characters=len(text))
-        else:
+        if isinstance(input.text, SecretText):
+            await _put_secret(ctx, aim, input.text)
             ctx.note(secret=input.text.secret)
+            ctx.effect = "confirmed"
+        else:
+            verb = await _verb(aim)
+            await aim.session.ask((verb, aim.at, input.text))
+            ctx.effect = await _known(aim, input.text, verb) if options.verify else "unverifiable"
+            ctx.note(characters=len(input.text))
         return await acted(ctx, aim, await look(aim.session, ctx.scope), options)
     raise AssertionError("the body returns")
 
 
-async def _secret(ctx: Context, aim: Aim, asked: SecretText) -> str:
-    """The value of a secret for this field. From then on the browser makes no picture that shows it, and no recording.
+async def _put_secret(ctx: Context, aim: Aim, asked: SecretText) -> None:
+    """Put a secret into this field. From then on the browser makes no picture that shows it, and no recording.
 
     Raises:
         PermissionDenied: the scope may not use it, or it is not for this page.
-        Conflict: the field is no password field, or a recording runs.
+        Conflict: the field is no password field or too short, or a recording runs.
     """
     stored = allowed_secret(ctx.services, ctx.scope, asked)
     if (await focus(aim.session, aim.at)).type != "password":
@@ -82,14 +85,24 @@ async def _secret(ctx: Context, aim: Aim, asked: SecretText) -> str:
         raise Conflict(
             f"A recording runs, which would hold the secret: {', '.join(aim.session.running)}. Stop it first."
         )
+    elsewhere = PermissionDenied(
+        f"The secret is for {stored.origin}, and the page is not of that origin.", rule="secrets"
+    )
     (where,) = await aim.session.ask(("get", "url"))
     if not stored.is_for_page(text_in(where, "url")):
-        raise PermissionDenied(
-            f"The secret is for {stored.origin}, and the page is not of that origin.", rule="secrets"
-        )
+        raise elsewhere
     vault = ctx.use(Vault)
     aim.session.hide(lambda shown: vault.mask.may_be_in(shown.encode("utf-8", "replace")))
-    return stored.value
+    (done,) = await aim.session.ask(("eval", put_secret(stored.origin, stored.value)))
+    match done.get("result"):
+        case "put":
+            return
+        case "elsewhere":
+            raise elsewhere
+        case "cut":
+            raise Conflict("The field does not take the whole secret, so it was emptied.", role=aim.on.role)
+        case _:
+            raise Conflict("The password field has lost the focus, so nothing was put into it.", role=aim.on.role)
 
 
 async def _verb(aim: Aim) -> str:

@@ -1,5 +1,6 @@
 """browser.open: show a page in the scope's own browser."""
 
+from contextlib import suppress
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -29,6 +30,7 @@ class OpenedPage(Model):
 
 @operation(
     "browser.open",
+    did="opened a page[ of {site}]",
     needs={Capability.COMMAND_RUN},
     effect=Effect.CHANGE,
     boundary="sandboxed",
@@ -47,6 +49,9 @@ async def browser_open(ctx: Context, target: str, options: OpenOptions = OpenOpt
     only through a gate that never leads to this service or to a machine's metadata. It is this caller's alone, and ends with
     browser.close, when unused for a quarter of an hour, or with the service.
     """
+    # Before it can be refused: the history names the host.
+    with suppress(ValueError):
+        ctx.note(site=urlsplit(target).hostname or "local file")
     place = place_of(ctx.scope, target, ctx.path)
     url = await page_file(ctx, place) if isinstance(place, RootedPath) else place
     asked = request(ctx, "open", url)

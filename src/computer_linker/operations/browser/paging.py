@@ -72,7 +72,8 @@ async def keep(ctx: Context, content: bytes, kind: ProofKind, title: str, label:
 
 
 async def made(ctx: Context, session: Session, name: str, command: Command) -> bytes:
-    """Have the browser write one file, and read it."""
+    """Have the browser write one file of the page, and read it. Refused where the page shows a secret, before or after."""
+    await session.refuse_shown()
     await session.ask(command, timeout_s=60)
     return await session.collect(name, MAX_BYTES)
 

@@ -13,6 +13,7 @@ async def _show(ctx: Context, input: KeptInput = KeptInput()) -> Preview:
 
 @operation(
     "browser.pdf",
+    did="printed a page",
     needs={Capability.COMMAND_RUN, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
     text=shapes.ARTIFACTS,

@@ -17,6 +17,7 @@ from computer_linker.providers.browser.page import look, resolve
 from computer_linker.providers.browser.session import Session, text_in
 from computer_linker.providers.refs import References
 from computer_linker.registry import Context
+from computer_linker.vault.typed import secret_lines
 
 Fits = Callable[[str, Any], None]
 """Raises Conflict where an act with this input cannot be on an element of this role."""
@@ -31,7 +32,8 @@ async def show_page_act(
         page = await look(session, ctx.scope)
     at = resolve(ctx.use(References), ctx.scope, session, page, checked_ref(target))
     one = page.seen[at[1:]].element
-    lines = (f'the {one.role} "{one.name}"', f'on the page "{page.title}" at {page.url}')
+    typed = secret_lines(ctx.services, input)
+    lines = (*typed, f'the {one.role} "{one.name}"', f'on the page "{page.title}" at {page.url}')
     holds = {"element": digest_of_parts(one.role, one.name), "page": digest_of_parts(page.url, page.title)}
     try:
         if fits is not None:

@@ -10,7 +10,7 @@ _WHAT = Recording(
 )
 
 
-@page_recording("browser.record", _WHAT)
+@page_recording("browser.record", "recorded the browser[ ({target})]", _WHAT)
 async def browser_record(ctx: Context, target: Action, input: KeptInput = KeptInput()) -> PageRecording:
     """Start or stop a video of the open page (needs ffmpeg); stopping keeps it as an artifact."""
     return await recorded(ctx, _WHAT, target, input.owner)

@@ -46,7 +46,7 @@ class PageRecording(Model):
     artifact: Annotated[ArtifactFacts | None, Field(description="What was recorded, once it is stopped.")] = None
 
 
-def page_recording(name: str, what: Recording) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+def page_recording(name: str, did: str, what: Recording) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Define an operation that starts and stops a recording."""
 
     async def show(ctx: Context, target: Action, input: object = None) -> Preview:
@@ -59,6 +59,7 @@ def page_recording(name: str, what: Recording) -> Callable[[Callable[..., Awaita
 
     return operation(
         name,
+        did=did,
         needs={Capability.COMMAND_RUN, Capability.ARTIFACT_WRITE},
         effect=Effect.CHANGE,
         boundary="sandboxed",

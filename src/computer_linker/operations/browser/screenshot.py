@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from computer_linker.artifacts.store import MAX_BYTES
 from computer_linker.errors import ExecutionFailed
 from computer_linker.operations.artifact.answer import ArtifactFacts
-from computer_linker.operations.browser.paging import KeptInput, checked_ref, keep, may_keep, page_of
+from computer_linker.operations.browser.paging import KeptInput, checked_ref, keep, made, may_keep, page_of
 from computer_linker.operations.screen.reply import as_base64
 from computer_linker.providers.browser.page import look, resolve
 from computer_linker.providers.refs import References
@@ -36,6 +35,7 @@ class PageScreenshot(Model):
 
 @operation(
     "browser.screenshot",
+    did="took a picture of a page",
     needs={Capability.COMMAND_RUN},
     effect=Effect.OBSERVE,
     boundary="sandboxed",
@@ -53,8 +53,7 @@ async def browser_screenshot(
         at: tuple[str, ...] = ("--full",) if options.full_page else ()
         if target is not None:
             at = (resolve(ctx.use(References), ctx.scope, session, page, checked_ref(target)),)
-        await session.ask(("screenshot", *at, session.place("shot.png")))
-        content = await session.collect("shot.png", MAX_BYTES)
+        content = await made(ctx, session, "shot.png", ("screenshot", *at, session.place("shot.png")))
     if not content.startswith(_PNG):
         raise ExecutionFailed("The browser made no picture.")
     if options.return_as == "bytes":

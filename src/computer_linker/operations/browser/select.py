@@ -31,6 +31,7 @@ def _is_list(role: str, _input: SelectInput) -> None:
 
 @page_act(
     "browser.select",
+    "chose an option in the browser",
     Example("Choose a size.", {"target": "e7.k3f9", "input": {"options": ["Large"]}}, runs=False),
     shows=partial(show_page_act, fits=_is_list),
 )

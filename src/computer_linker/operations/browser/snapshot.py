@@ -36,6 +36,7 @@ class PageSnapshot(Model):
 
 @operation(
     "browser.snapshot",
+    did="looked at a page",
     needs={Capability.COMMAND_RUN},
     effect=Effect.OBSERVE,
     text=shapes.OUTLINE,

@@ -24,6 +24,7 @@ class PageText(Model):
 
 @operation(
     "browser.text",
+    did="read a page",
     needs={Capability.COMMAND_RUN},
     effect=Effect.OBSERVE,
     text=shapes.TEXT,

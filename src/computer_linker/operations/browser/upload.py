@@ -40,6 +40,7 @@ async def show_upload(ctx: Context, target: str, input: UploadInput, options: ob
 
 @page_act(
     "browser.upload",
+    "uploaded files in the browser",
     Example("Attach a report.", {"target": "e7.k3f9", "input": {"files": ["report.pdf"]}}, runs=False),
     also_needs=Capability.FS_READ,
     shows=show_upload,

@@ -35,6 +35,7 @@ class PageWaited(Model):
 
 @operation(
     "browser.wait",
+    did="waited for a page",
     needs={Capability.COMMAND_RUN},
     effect=Effect.OBSERVE,
     boundary="sandboxed",

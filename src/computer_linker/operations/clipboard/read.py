@@ -25,6 +25,7 @@ class ClipboardContent(Model):
 
 @operation(
     "clipboard.read",
+    did="read the clipboard",
     needs={Capability.CLIPBOARD_READ},
     effect=Effect.OBSERVE,
     text=shapes.TEXT,

@@ -37,6 +37,7 @@ async def _show(ctx: Context, input: ClipboardWriteInput) -> Preview:
 
 @operation(
     "clipboard.write",
+    did="wrote the clipboard",
     needs={Capability.CLIPBOARD_WRITE},
     effect=Effect.ACT,
     shows=_show,

@@ -36,10 +36,11 @@ class Actions(Model):
 
 @operation(
     "code.actions",
+    did="asked for fixes in",
     needs={Capability.FS_READ, Capability.FS_WRITE},
     effect=Effect.CHANGE,
     text=shapes.ACTIONS,
-    shows="changes",
+    shows="whole changes",
     destructive=True,
     examples=[Example("What can be fixed here.", {"target": "src/app.ts", "input": {"line": 3}}, runs=False)],
 )

@@ -1,5 +1,6 @@
 """Answers without a language server: definitions by tree-sitter and uses by ripgrep, found by their name alone."""
 
+import os
 import re
 
 from computer_linker.errors import LinkError, ProviderUnavailable
@@ -57,15 +58,19 @@ async def uses(ctx: Context, path: RootedPath, name: str) -> list[Spot]:
     if page.next_position is not None:
         ctx.warn(f"Only the first {_MOST} lines with this word were looked at.")
     return [
-        Spot(root.base + shown(hit.path), hit.line, hit.column, hit.preview.strip())
+        Spot(root.base + shown(hit.path), hit.line, hit.column, hit.preview.strip(), rooted=_rooted(root, hit.path))
         for hit in page.hits
         if hit.path not in closed
     ]
 
 
+def _rooted(root: RootedPath, path: bytes) -> RootedPath:
+    return root.child(*os.fsdecode(path).split("/"))
+
+
 def spot_of(path: RootedPath, symbol: Symbol) -> Spot:
     """A definition as a place. Its column is not kept by the index, so it is the line's first."""
-    return Spot(path.shown, symbol.line, 1, symbol.signature)
+    return Spot(path.shown, symbol.line, 1, symbol.signature, rooted=path)
 
 
 async def quietly(ctx: Context, path: RootedPath, name: str) -> list[tuple[RootedPath, Symbol]]:

@@ -115,6 +115,7 @@ class _Room:
 
 @operation(
     "code.context",
+    did="looked at the project",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.CONTEXT,

@@ -29,6 +29,7 @@ class Definitions(Model):
 
 @operation(
     "code.definition",
+    did="looked up a definition in",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.LOCATIONS,

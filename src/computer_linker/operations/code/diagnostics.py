@@ -56,6 +56,7 @@ class Diagnostics(Model):
 
 @operation(
     "code.diagnostics",
+    did="looked for problems in",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.DIAGNOSTICS,

@@ -9,10 +9,11 @@ from computer_linker.registry import Capability, Context, Effect, Example, opera
 
 @operation(
     "code.format",
+    did="formatted",
     needs={Capability.FS_READ, Capability.FS_WRITE},
     effect=Effect.CHANGE,
     text=shapes.EDITED,
-    shows="changes",
+    shows="whole changes",
     destructive=True,
     examples=[Example("Lay a file out anew.", {"target": "src/main.cpp"}, runs=False)],
 )

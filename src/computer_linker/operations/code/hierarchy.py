@@ -1,24 +1,23 @@
 """code.hierarchy: callers and callees of a function, base and derived types of a class."""
 
-import re
 from typing import Annotated, Any, Literal
 
 from anyio.to_thread import run_sync
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from computer_linker.errors import LinkError, NotFound
-from computer_linker.operations.code.asking import Asking, At, position_in
+from computer_linker.errors import NotFound
+from computer_linker.operations.code import relatives
+from computer_linker.operations.code.asking import Asking, At, name_at, position_in
+from computer_linker.operations.code.by_name import ENGINE, asking_or_none, name_in
+from computer_linker.operations.code.relatives import Named
 from computer_linker.providers.language.answers import Spot
-from computer_linker.providers.language.text import Lines, position_from
-from computer_linker.providers.language.uris import uri_of
-from computer_linker.providers.symbols.extract import Symbol
-from computer_linker.providers.symbols.symbols import Symbols
+from computer_linker.providers.language.text import position_from
+from computer_linker.providers.language.wire import METHOD_NOT_FOUND, ServerError
 from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 _CALLS = {"callers": ("callHierarchy/incomingCalls", "from"), "callees": ("callHierarchy/outgoingCalls", "to")}
 _TYPES = {"supertypes": "typeHierarchy/supertypes", "subtypes": "typeHierarchy/subtypes"}
-_CLASSES = frozenset({"class", "struct", "interface", "trait", "enum", "record"})
 _MOST = 500
 
 
@@ -42,6 +41,7 @@ class Hierarchy(Model):
 
 @operation(
     "code.hierarchy",
+    did="looked up callers or types in",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.RELATIVES,
@@ -53,24 +53,24 @@ class Hierarchy(Model):
 )
 async def code_hierarchy(ctx: Context, target: str, input: HierarchyInput) -> Hierarchy:
     """Find the callers or callees of a function, or the direct base or derived types of a class."""
-    asking = await Asking.of(ctx, target)
-    engine = asking.engine
-    if input.kind in _CALLS:
+    asking = await asking_or_none(ctx, target)
+    if asking is None:
+        path, name = await name_in(ctx, target, input)
+        found, engine = await relatives.by_name(ctx, path, name, input.kind), ENGINE
+    elif input.kind in _CALLS:
         asking.need("callHierarchyProvider", "callers and callees")
         method, side = _CALLS[input.kind]
         prepared = await _prepared(asking, "textDocument/prepareCallHierarchy", input)
         calls = await asking.follow(method, {"item": prepared})
         items = [call.get(side) for call in calls or [] if isinstance(call, dict)]
-    elif asking.server.can("typeHierarchyProvider") and engine != "clangd":
-        prepared = await _prepared(asking, "textDocument/prepareTypeHierarchy", input)
-        items = await asking.follow(_TYPES[input.kind], {"item": prepared}) or []
+        found, engine = await run_sync(_named, asking, items), asking.engine
+    elif (own := await _own_types(asking, input)) is not None:
+        found, engine = own, asking.engine
     else:
         # Composed of what every server has: uses in the headers of classes, and definitions of the names in a header.
-        engine += " and tree-sitter"
-        items = await (_subtypes(asking, input) if input.kind == "subtypes" else _supertypes(asking, input))
-    found = await run_sync(_relatives, asking, items)
+        found, engine = await _types(asking, input), f"{asking.engine} and {ENGINE}"
     ctx.note(items=len(found))
-    return Hierarchy(items=found[:_MOST], engine=engine, truncated=len(found) > _MOST)
+    return Hierarchy(items=[_relative(*each) for each in found[:_MOST]], engine=engine, truncated=len(found) > _MOST)
 
 
 async def _prepared(asking: Asking, method: str, at: At) -> Any:
@@ -80,102 +80,47 @@ async def _prepared(asking: Asking, method: str, at: At) -> Any:
     return found[0]
 
 
-def _relatives(asking: Asking, items: list[Any]) -> list[Relative]:
-    found: list[Relative] = []
+def _named(asking: Asking, items: list[Any]) -> list[Named]:
+    found: list[Named] = []
     for item in items:
         if not isinstance(item, dict) or not isinstance(item.get("uri"), str):
             continue
         span = item.get("selectionRange") or item.get("range") or {}
         spot = asking.places.spot(item["uri"], position_from(span.get("start")))
         if spot is not None:
-            found.append(_relative(str(item.get("name", "")), spot))
+            found.append((str(item.get("name", "")), spot))
     return found
+
+
+async def _own_types(asking: Asking, input: HierarchyInput) -> list[Named] | None:
+    """The server's own answer; None from one that has none, or as clangd 14 an older form of it under the same name."""
+    if not asking.server.can("typeHierarchyProvider"):
+        return None
+    try:
+        prepared = await _prepared(asking, "textDocument/prepareTypeHierarchy", input)
+    except ServerError as error:
+        if error.number != METHOD_NOT_FOUND:
+            raise
+        return None
+    return await run_sync(_named, asking, await asking.follow(_TYPES[input.kind], {"item": prepared}) or [])
+
+
+async def _types(asking: Asking, input: HierarchyInput) -> list[Named]:
+    asking.need("referencesProvider", "the uses of a name")
+    if input.kind == "subtypes":
+        params = {"context": {"includeDeclaration": False}}
+        answer = await asking.ask_at("textDocument/references", input, params, whole=True)
+        return await relatives.subtypes(asking.ctx, await asking.spots(answer))
+
+    async def resolve(line: int, column: int, name: str) -> list[Named]:
+        answer = await asking.ask_at("textDocument/definition", At(line=line, column=column))
+        return [(name, spot) for spot in await asking.spots(answer)]
+
+    document = await asking.server.document(asking.path)
+    defined = await asking.defined(input.symbol) if input.line is None and input.symbol else None
+    line = position_in(document.text, input, defined).line + 1
+    return await relatives.supertypes(asking.ctx, asking.path, name_at(document.text, input), resolve, line)
 
 
 def _relative(name: str, spot: Spot) -> Relative:
     return Relative(name=name, path=spot.path, line=spot.line, column=spot.column, text=spot.text)
-
-
-async def _subtypes(asking: Asking, at: At) -> list[Any]:
-    """Classes whose header uses the class: its references that stand between a class's name and its body."""
-    asking.need("referencesProvider", "the uses of a name")
-    params = {"context": {"includeDeclaration": False}}
-    answer = await asking.ask_at("textDocument/references", at, params, whole=True)
-    found: list[Any] = []
-    for spot in await asking.spots(answer):
-        if spot.rooted is None:
-            continue
-        lines = await run_sync(asking.places.lines, spot.rooted)
-        for symbol in await _classes(asking, spot):
-            header = _header(lines, symbol) if lines is not None else []
-            if any(line == spot.line and start < spot.column <= end for line, start, end in header):
-                item = {
-                    "name": symbol.name,
-                    "uri": _uri(asking, spot),
-                    "range": _start(symbol.line - 1, header[0][1] - len(symbol.name)),
-                }
-                found += [item] if item not in found else []
-    return found
-
-
-async def _supertypes(asking: Asking, at: At) -> list[Any]:
-    """Definitions of the names in the class's header that are classes."""
-    document = await asking.server.document(asking.path)
-    defined = await asking.defined(at.symbol) if at.line is None and at.symbol else None
-    place = position_in(document.text, at, defined)
-    lines = Lines(document.text)
-    here = Spot(asking.path.shown, place.line + 1, place.character + 1, "", rooted=asking.path)
-    symbol = next((one for one in await _classes(asking, here) if one.line == place.line + 1), None)
-    if symbol is None:
-        raise NotFound("No class begins at this place.")
-    found: list[Any] = []
-    for line, start, end in _header(lines, symbol):
-        for column, name in _names(lines.line(line - 1), start, end):
-            answer = await asking.ask_at("textDocument/definition", At(line=line, column=column + 1))
-            for spot in await asking.spots(answer):
-                if spot.is_outside:
-                    item = {"name": name, "uri": f"file://{spot.path}", "range": _start(spot.line - 1, spot.column - 1)}
-                elif any(one.line == spot.line for one in await _classes(asking, spot)):
-                    item = {"name": name, "uri": _uri(asking, spot), "range": _start(spot.line - 1, spot.column - 1)}
-                else:
-                    continue
-                found += [item] if item not in found else []
-    return found
-
-
-async def _classes(asking: Asking, spot: Spot) -> list[Symbol]:
-    """The classes of a place's file, by tree-sitter."""
-    if spot.rooted is None:
-        return []
-    try:
-        outline = await asking.ctx.use(Symbols).outline(spot.rooted)
-    except LinkError:
-        return []
-    return [symbol for _, symbol in outline.symbols if symbol.kind in _CLASSES]
-
-
-def _header(lines: Lines, symbol: Symbol) -> list[tuple[int, int, int]]:
-    """The parts of lines after a class's name and before its body: line from 1, and columns."""
-    found: list[tuple[int, int, int]] = []
-    for number in range(symbol.line, min(symbol.end_line, symbol.line + 20) + 1):
-        text = lines.line(number - 1)
-        start = text.find(symbol.name) + len(symbol.name) if number == symbol.line else 0
-        brace, colon = text.find("{", start), text.rfind(":")
-        end = brace if brace >= 0 else colon if text.rstrip().endswith(":") and colon >= start else len(text)
-        found.append((number, start, end))
-        if end < len(text):
-            break
-    return found
-
-
-def _names(line: str, start: int, end: int) -> list[tuple[int, str]]:
-    return [(start + each.start(), each.group()) for each in re.finditer(r"[^\W\d]\w*(?!\w*\s*=)", line[start:end])]
-
-
-def _uri(asking: Asking, spot: Spot) -> str:
-    assert spot.rooted is not None, "only places inside the root are passed here"
-    return uri_of("/".join((asking.server.root, *spot.rooted.parts)))
-
-
-def _start(line: int, column: int) -> dict[str, Any]:
-    return {"start": {"line": line, "character": column}}

@@ -17,6 +17,7 @@ class Hover(Model):
 
 @operation(
     "code.hover",
+    did="looked up a type in",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.TEXT,

@@ -30,6 +30,7 @@ class CodeMap(Model):
 
 @operation(
     "code.map",
+    did="mapped the code of",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.MAP,

@@ -12,6 +12,7 @@ class Outline(Model):
 
 @operation(
     "code.outline",
+    did="outlined",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.SYMBOLS,

@@ -25,6 +25,7 @@ class References(Model):
 
 @operation(
     "code.references",
+    did="looked up uses in",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.LOCATIONS,

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.errors import InvalidRequest, NotFound
-from computer_linker.operations.code.asking import Asking, At
+from computer_linker.errors import InvalidRequest, NotFound, ProviderUnavailable
+from computer_linker.operations.code.asking import NO_SERVER, Asking, At
 from computer_linker.operations.code.edited import DryRun, Edited, change
 from computer_linker.registry import Capability, Context, Effect, Example, operation, shapes
 
@@ -16,10 +16,11 @@ class RenameInput(At):
 
 @operation(
     "code.rename",
+    did="renamed a symbol in",
     needs={Capability.FS_READ, Capability.FS_WRITE},
     effect=Effect.CHANGE,
     text=shapes.EDITED,
-    shows="changes",
+    shows="whole changes",
     destructive=True,
     examples=[
         Example(
@@ -36,7 +37,14 @@ async def code_rename(ctx: Context, target: str, input: RenameInput, options: Dr
     """
     if any(not char.isprintable() or char.isspace() for char in input.new_name):
         raise InvalidRequest("A name has no spaces or control characters.", field="input.newName")
-    asking = await Asking.of(ctx, target)
+    try:
+        asking = await Asking.of(ctx, target)
+    except ProviderUnavailable as error:
+        if error.details.get("reason") in NO_SERVER:
+            error.details["instead"] = (
+                "code.references finds the places by name; file.patch with replaceAll changes them."
+            )
+        raise
     asking.need("renameProvider", "renaming")
     answer = await asking.ask_at("textDocument/rename", input, {"newName": input.new_name}, whole=True)
     edits = asking.places.edits(answer, lambda name: ctx.path(name, for_writing=True))

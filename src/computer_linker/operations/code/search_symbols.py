@@ -47,6 +47,7 @@ class SymbolsFound(Model):
 
 @operation(
     "code.search_symbols",
+    did="searched symbols in",
     needs={Capability.SEARCH_READ},
     effect=Effect.OBSERVE,
     text=shapes.SYMBOLS,

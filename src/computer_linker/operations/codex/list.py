@@ -66,6 +66,7 @@ class RunList(Model):
 
 @operation(
     "codex.list",
+    did="listed agent sessions",
     needs={Capability.CODEX_RUN},
     effect=Effect.OBSERVE,
     boundary="scoped-metadata",

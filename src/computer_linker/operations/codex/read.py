@@ -47,6 +47,7 @@ class AgentState(Model):
 
 @operation(
     "codex.read",
+    did="read the agent session",
     needs={Capability.CODEX_RUN},
     effect=Effect.OBSERVE,
     boundary="scoped-metadata",

@@ -200,7 +200,7 @@ class AgentView(CommandView):
             return None
         reader = ViewReader.of(self._ctx, self._view)
         found = await self.changes()
-        texts = await run_sync(reader.differences, found[:_MAX_LISTED])
+        texts = await run_sync(reader.differences, found[:_MAX_LISTED], {})
         listed = zip(found, texts, strict=False)
         files = [
             ChangedFile(

@@ -31,6 +31,7 @@ class RunOptions(AgentOptions):
 
 @operation(
     "codex.run",
+    did="ran an agent in",
     needs={Capability.CODEX_RUN, Capability.FS_READ},
     effect=Effect.CHANGE,
     boundary="sandboxed",

@@ -26,6 +26,7 @@ class StartedAgent(Model):
 
 @operation(
     "codex.start",
+    did="started an agent in",
     needs={Capability.CODEX_RUN, Capability.FS_READ},
     effect=Effect.CHANGE,
     boundary="sandboxed",

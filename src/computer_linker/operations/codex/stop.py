@@ -17,6 +17,7 @@ class StoppedAgent(Model):
 
 @operation(
     "codex.stop",
+    did="stopped the agent session",
     needs={Capability.CODEX_RUN},
     effect=Effect.CHANGE,
     boundary="scoped-metadata",

@@ -8,7 +8,10 @@ from pydantic import Field
 
 from computer_linker.approvals.request import Preview
 from computer_linker.errors import PermissionDenied, ProviderUnavailable
-from computer_linker.policy.visible_text import escaped
+from computer_linker.operations.command.preview import ONLY, UNREAD, misleading, named_files
+from computer_linker.policy.commands import judge_denied
+from computer_linker.policy.digest import digest_of_parts
+from computer_linker.providers.processes.named import MOST, has_unread_names, left_by_parents, named_in
 from computer_linker.providers.processes.prepare import Preparation
 from computer_linker.providers.processes.runner import Limits, Runner
 from computer_linker.providers.sandbox.boundary import SpawnPlan
@@ -31,17 +34,25 @@ class Elevated(Model):
 
 
 async def _show(ctx: Context, input: ElevateInput, target: str = ".") -> Preview:
-    _refuse_unless_allowed(ctx)
-    return Preview(
-        (
-            f"runs as the superuser, outside the sandbox: {escaped(shlex.join(input.command))}",
-            f"in {ctx.path(target).shown}",
-        )
-    )
+    """The exact command, held to its folder and to the files of the scope that it names. Such a yes never stands."""
+    _refuse_unless_allowed(ctx, input.command)
+    cwd, command = ctx.path(target), input.command
+    left = left_by_parents(command, cwd, ctx.scope.roots)
+    named = list(dict.fromkeys((*left, *named_in(command, cwd, ctx.scope.roots))))
+    prints = await named_files(ctx, named)
+    found = await ctx.computer.files.stat(cwd)
+    lines = [f"runs as the superuser, outside the sandbox: {shlex.join(command)}", f"in {cwd.shown}", *prints.lines]
+    if len(named) > MOST:
+        lines.append(f"Not checked beyond {MOST} names.")
+    if has_unread_names(command):
+        lines.append(UNREAD)
+    holds = {**prints.holds, "its folder": digest_of_parts(str(found.device), str(found.inode))}
+    return Preview((*lines, ONLY), holds, is_once=True, obstacle=await misleading(ctx, left))
 
 
 @operation(
     "command.elevate",
+    did="ran as the superuser",
     needs={Capability.COMMAND_RUN},
     effect=Effect.CHANGE,
     text=shapes.OUTPUT,
@@ -49,6 +60,7 @@ async def _show(ctx: Context, input: ElevateInput, target: str = ".") -> Preview
     destructive=True,
     awaits_intent=True,
     asked_by=lambda _policy: True,
+    needs_policy="elevation",
     shows=_show,
     runs=lambda input: ["sudo", *input.command],
     examples=[Example("Install a package.", {"input": {"command": ["apt-get", "install", "-y", "jq"]}}, runs=False)],
@@ -59,7 +71,7 @@ async def command_elevate(ctx: Context, input: ElevateInput, target: str = ".") 
     Off unless the scope's policy has `elevation`. `sudo` inside a command of such a scope calls this. The argv is executed as it
     is, with a fixed environment and no standard input.
     """
-    _refuse_unless_allowed(ctx)
+    _refuse_unless_allowed(ctx, input.command)
     program = ctx.use(Preparation).locate("sudo")
     if program is None:
         raise ProviderUnavailable("There is no sudo on this computer.", remedy="Install sudo.")
@@ -81,10 +93,11 @@ async def command_elevate(ctx: Context, input: ElevateInput, target: str = ".") 
     )
 
 
-def _refuse_unless_allowed(ctx: Context) -> None:
+def _refuse_unless_allowed(ctx: Context, command: list[str]) -> None:
     if not ctx.scope.policy.elevation:
         raise PermissionDenied(
             "This scope runs nothing as the superuser. The owner can let it ask: "
             f"computer-linker scope edit {ctx.scope.id} --policy elevation=true",
             rule="elevation",
         )
+    judge_denied(ctx.scope.policy, tuple(command), None, ctx.use(Preparation).locate)

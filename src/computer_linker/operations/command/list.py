@@ -39,6 +39,7 @@ class ProcessList(Model):
 
 @operation(
     "command.list",
+    did="listed processes",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.OBSERVE,
     text=shapes.PROCESSES,

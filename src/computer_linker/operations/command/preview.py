@@ -1,6 +1,7 @@
 """The approval preview of a command: the command line, its folder, and the files of the scope it names."""
 
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -9,10 +10,12 @@ from computer_linker.approvals.request import Preview
 from computer_linker.changes.fingerprints import Fingerprints
 from computer_linker.changes.links import links_on
 from computer_linker.errors import Conflict, InvalidRequest, LinkError
+from computer_linker.model.network import shown_network
 from computer_linker.operations.command.list import ListedProcess
 from computer_linker.policy.command_line import to_argv
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
+from computer_linker.providers.network.asking import Asking
 from computer_linker.providers.packages.manifests import Source, with_arguments
 from computer_linker.providers.packages.project import MANIFESTS, read_project
 from computer_linker.providers.processes.named import MOST, has_unread_names, left_by_parents, named_in
@@ -22,13 +25,14 @@ from computer_linker.providers.processes.request import request_of
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry import Context
 
-_ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
-_UNREAD = "Not checked: a name in this line that only the shell has is not held."
+ONLY = "Only the files named here are held to what they are now; what they load in turn is not."
+UNREAD = "Not checked: a name in this line that only the shell has is not held."
 _INCLUDED = "Files that it includes and pattern rules are not shown."
 _ELSEWHERE = "what it does over the network, in other folders, or by services cannot be taken back."
 _AFTERWARDS = {
     "direct": f"`undo` takes back its changes of small folders; {_ELSEWHERE}",
     "view": f"Its changes of the folder are held on a view; {_ELSEWHERE}",
+    "start": f"Nothing takes its changes back: it is started without `undo`. {_ELSEWHERE.capitalize()}",
     "ask": f"Its changes of the folder are held on a view until you keep them; {_ELSEWHERE}",
 }
 
@@ -53,7 +57,7 @@ class _Script(Protocol):
 
 async def show_command(ctx: Context, input: _Command, target: str = ".", options: object = None) -> Preview:
     """The scripts and programs of the scope that the command names, by digest."""
-    about = await about_command(ctx, input.command, target)
+    about = await about_command(ctx, input.command, target, options=options)
     obstacle = await _obstacle(ctx, request_of(ctx, target, input.command, input.env))
     return replace(about, obstacle=obstacle or about.obstacle)
 
@@ -72,7 +76,7 @@ async def show_script(ctx: Context, input: _Script, target: str = ".", options: 
         lines += [f"{script.source} says:", *(f"  {line.expandtabs(4)}" for line in recipe), _INCLUDED]
     for text in [*(each.command for each in around if each.command), *recipe]:
         named += named_in(text.strip().lstrip("@-+ "), folder, ctx.scope.roots)
-    about = await about_command(ctx, list(argv), target, tuple(named))
+    about = await about_command(ctx, list(argv), target, tuple(named), options)
     return replace(
         about,
         lines=(*lines, *about.lines),
@@ -81,11 +85,38 @@ async def show_script(ctx: Context, input: _Script, target: str = ".", options: 
     )
 
 
-async def about_command(ctx: Context, command: str | list[str], target: str, more: tuple[str, ...] = ()) -> Preview:
+async def about_command(
+    ctx: Context, command: str | list[str], target: str, more: tuple[str, ...] = (), options: object = None
+) -> Preview:
     """A command line with the files of the scope that it names."""
     cwd = ctx.path(target or ".")
     left = left_by_parents(command, cwd, ctx.scope.roots)
     named = list(dict.fromkeys((*left, *more, *named_in(command, cwd, ctx.scope.roots))))
+    prints = await named_files(ctx, named)
+    text = command if isinstance(command, str) else shlex.join(command)
+    lines = [f"$ {text}", f"in the folder {cwd.shown}, {await _confinement(ctx)}", *prints.lines]
+    if len(named) > MOST:
+        lines.append(f"Not checked beyond {MOST} names.")
+    if has_unread_names(command):
+        lines.append(UNREAD)
+    lines.append(_afterwards(ctx, options))
+    return Preview(
+        (*lines, ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,), obstacle=await misleading(ctx, left)
+    )
+
+
+def _afterwards(ctx: Context, options: object) -> str:
+    """What becomes of its changes: by the scope's rule, or by what the call itself asks for."""
+    outcome: str = ctx.scope.policy.outcome
+    if outcome == "direct" and getattr(options, "view", False):
+        outcome = "view"
+    elif outcome == "direct" and ctx.op.endswith(".start") and not getattr(options, "undo", False):
+        outcome = "start"
+    return _AFTERWARDS[outcome]
+
+
+async def named_files(ctx: Context, named: Sequence[str]) -> Fingerprints:
+    """The present state of the files of the scope that a command names."""
     prints = Fingerprints(ctx.computer.files)
     for name in named[:MOST]:
         try:
@@ -94,19 +125,10 @@ async def about_command(ctx: Context, command: str | list[str], target: str, mor
         except LinkError:
             # Not a path of this scope, or one that its commands cannot open either.
             continue
-    text = command if isinstance(command, str) else shlex.join(command)
-    lines = [f"$ {text}", f"in the folder {cwd.shown}, {await _confinement(ctx)}", *prints.lines]
-    if len(named) > MOST:
-        lines.append(f"Not checked beyond {MOST} names.")
-    if has_unread_names(command):
-        lines.append(_UNREAD)
-    lines.append(_AFTERWARDS[ctx.scope.policy.outcome])
-    return Preview(
-        (*lines, _ONLY), prints.holds, argv=_words(command), paths=(cwd.shown,), obstacle=await _misleading(ctx, left)
-    )
+    return prints
 
 
-async def _misleading(ctx: Context, left: list[str]) -> LinkError | None:
+async def misleading(ctx: Context, left: list[str]) -> LinkError | None:
     """The refusal of a `..` behind a link: it names another file than the one that people read there."""
     places = []
     for name in left:
@@ -135,7 +157,8 @@ async def _confinement(ctx: Context) -> str:
     network = ctx.scope.policy.network
     reach = "with the network" if network is True else "without the network"
     if network and network is not True and boundary.kind == "bubblewrap":
-        reach = f"with the network of {', '.join(network)} only"
+        opened = [one.entry for one in ctx.use(Asking).open_hosts() if one.scope == ctx.scope.id]
+        reach = f"with the network: {shown_network([*network, *opened])}"
     if not boundary.holds:
         return "with no kernel boundary: it can reach all your files and the network"
     return f"held by {boundary.named(network_cut=network is not True)}; {reach}"

@@ -64,6 +64,7 @@ class ProcessOutput(Model):
 
 @operation(
     "command.read",
+    did="read output of",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.OBSERVE,
     text=shapes.STREAM,

@@ -56,13 +56,14 @@ class CommandOutcome(Model):
         bool | None,
         Field(
             description="Whether file.undo with this operation's id takes back its changes of the scope's folders; null where "
-            "that is not known to be anything."
+            "there are none, or with `undo: false`."
         ),
     ] = None
 
 
 @operation(
     "command.run",
+    did="ran",
     needs={Capability.COMMAND_RUN},
     effect=Effect.CHANGE,
     text=shapes.OUTPUT,

@@ -50,6 +50,7 @@ class Sent(Model):
     ] = None
     next_cursor: Annotated[int | None, Field(description="Read from here for what comes after `output`.")] = None
     status: Literal["running", "exited", "stopped", "lost"]
+    exit_code: Annotated[int | None, Field(description="Null while it runs.")] = None
     waits_for_input: Annotated[
         bool | None, Field(description="True while the program is blocked reading its input; null when unknown.")
     ] = None
@@ -57,6 +58,7 @@ class Sent(Model):
 
 @operation(
     "command.send",
+    did="typed into",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.CHANGE,
     boundary="scoped-metadata",
@@ -96,7 +98,9 @@ async def command_send(ctx: Context, target: str, input: SendInput, options: Sen
             update={"matched": matched, "waited": waited, "output": answer, "next_cursor": managed.ring.end}
         )
     ctx.warnings.extend(managed.refused)
-    return sent.model_copy(update={"status": managed.record.status, "waits_for_input": managed.waits_for_input()})
+    record = managed.record
+    ends = {"status": record.status, "exit_code": record.exit_code, "waits_for_input": managed.waits_for_input()}
+    return sent.model_copy(update=ends)
 
 
 def _typed(text: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from computer_linker.errors import InvalidRequest
+from computer_linker.errors import InvalidRequest, ProcessNotFound
 from computer_linker.operations.command.list import ListedProcess, Status
 from computer_linker.operations.command.read import ProcessOutput, ReadOptions
 from computer_linker.operations.command.stop import StopOptions, StoppedProcess
@@ -27,10 +27,13 @@ def sessions_of(ctx: Context) -> list[Session]:
 
 
 def session_of(ctx: Context, target: str) -> Session | None:
-    """The caller's agent session of this id; None for the id of a process. Raises ProcessNotFound for another's."""
+    """The caller's agent session of this id; None for any other id, which can only be a process's."""
     if target.startswith("proc_") or not holds(ctx.principal, ctx.scope, Capability.CODEX_RUN):
         return None
-    return ctx.use(Agents).find(target, ctx.principal, ctx.scope.id)
+    try:
+        return ctx.use(Agents).find(target, ctx.principal, ctx.scope.id)
+    except ProcessNotFound:
+        return None
 
 
 def listed_session(session: Session) -> ListedProcess:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from computer_linker.computer.facets.processes import PtySize
 from computer_linker.operations.command.preview import show_command
+from computer_linker.operations.command.undo import CommandUndo
 from computer_linker.operations.command.view import CommandView, ViewOption, view_for
 from computer_linker.providers.processes.managed import Owner
 from computer_linker.providers.processes.prepare import Preparation, Prepared
@@ -28,6 +29,13 @@ class StartOptions(Model):
     rows: Annotated[int, Field(ge=1, le=1000)] = 40
     name: Annotated[str | None, Field(pattern=r"^[\w .:/-]{1,64}$", description="A label for command.list.")] = None
     view: ViewOption = False
+    undo: Annotated[
+        bool,
+        Field(
+            description="Make undoable by file.undo, once it has ended, what changed in the scope's folders while it ran, by "
+            "whomever. Not undoable: what it does over the network, elsewhere, or by services."
+        ),
+    ] = False
 
 
 class StartedProcess(Model):
@@ -43,6 +51,7 @@ class StartedProcess(Model):
 
 @operation(
     "command.start",
+    did="started",
     needs={Capability.COMMAND_RUN, Capability.PROCESS_MANAGE},
     effect=Effect.CHANGE,
     boundary="sandboxed",
@@ -83,13 +92,16 @@ async def start_prepared(
     ctx.warnings.extend(prepared.warnings)
     ctx.note(program=prepared.program, arguments=len(prepared.argv) - 1)
     prepared.plan.belongs_to(ctx.operation_id)
+    undo = CommandUndo(ctx, wanted=True) if options.undo and view is None and prepared.may_change else None
+    if undo is not None:
+        prepared.plan.releases.append(undo.ended)
     managed = await ctx.use(ProcessTable).start(
-        Owner(ctx.scope.id, ctx.principal.id),
+        Owner(ctx.scope.id, ctx.principal.id, client=ctx.principal.client),
         prepared,
         max_runtime_s=ctx.scope.policy.max_runtime_seconds,
         name=options.name,
         pty=PtySize(options.cols, options.rows) if options.pty else None,
-        before_start=ctx.durable_intent,
+        before_start=ctx.durable_intent if undo is None else undo.before_start,
     )
     # A program that cannot be executed is reported now rather than at the first read.
     await managed.changed(_FIRST_LOOK_S)

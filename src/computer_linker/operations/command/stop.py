@@ -23,6 +23,7 @@ class StoppedProcess(Model):
 
 @operation(
     "command.stop",
+    did="stopped",
     needs={Capability.PROCESS_MANAGE},
     effect=Effect.CHANGE,
     boundary="scoped-metadata",

@@ -1,5 +1,6 @@
 """Undo of a command that changed the folder itself: its before-image, and the record that file.undo uses."""
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Iterator
@@ -10,9 +11,9 @@ from anyio.to_thread import run_sync
 from computer_linker.computer.facets.files import Inverse
 from computer_linker.errors import LinkError
 from computer_linker.model.paths import RootedPath
-from computer_linker.operations.command.view import roots_of
 from computer_linker.providers.before.images import LARGE, SMALL, BeforeImages, Image, TooLarge
 from computer_linker.providers.before.undo import CommandChanges, NotUndoable, steps_of
+from computer_linker.providers.views.reading import roots_of
 from computer_linker.registry import Context
 from computer_linker.undo.journal import Entry, UndoJournal
 
@@ -28,6 +29,7 @@ class CommandUndo:
         self._bounds = LARGE if wanted else SMALL
         self._images: list[Image] = []
         self._why_none = ""
+        self._recording: asyncio.Task[None] | None = None
 
     async def before_start(self) -> None:
         """Take the image and await the intent."""
@@ -39,10 +41,20 @@ class CommandUndo:
                 )
         await self._ctx.durable_intent()
 
+    def ended(self) -> None:
+        """Record the changes of a program that no call waits for."""
+        self._recording = asyncio.create_task(self._record_and_release())
+
+    async def _record_and_release(self) -> None:
+        try:
+            await self.recorded()
+        finally:
+            await self.release()
+
     async def recorded(self) -> bool | None:
-        """Record the changes; None when there are none, or they are not known."""
+        """Record the changes; None when there are none, or none were to be recorded. False when they cannot be taken back."""
         if not self._images:
-            return None
+            return None if self._wanted is False else False
         if self._ctx.use(BeforeImages).is_shared(self._images):
             self._ctx.warn("Another command ran in this folder meanwhile: undo takes back what either of them changed.")
         try:

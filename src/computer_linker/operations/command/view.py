@@ -18,8 +18,8 @@ from computer_linker.providers.own_folders import disk_use
 from computer_linker.providers.sandbox.boundary import Store
 from computer_linker.providers.views.changes import ViewChange
 from computer_linker.providers.views.copying import FolderCopy
-from computer_linker.providers.views.reading import ViewReader, skips_of
-from computer_linker.providers.views.store import NewView, View, Views
+from computer_linker.providers.views.reading import ViewReader, roots_of, skips_of
+from computer_linker.providers.views.store import NETWORKS, Network, NewView, View, Views
 from computer_linker.registry import Context, Model
 
 OF_SESSION = "session"
@@ -59,8 +59,8 @@ class CommandView:
         self._exceeded = False
         self._is_empty = False
         self.is_left_alone = False
-        """No call waits for the program's end: an empty view is dropped then."""
-        self._dropping: asyncio.Task[None] | None = None
+        """No call waits for the program's end: the view is compared then, and an empty one dropped."""
+        self._settling: asyncio.Task[None] | None = None
 
     @property
     def id(self) -> str | None:
@@ -69,9 +69,9 @@ class CommandView:
     async def hold(self) -> tuple[Store, ...]:
         """Open the folders that take the changes."""
         views, found = self._views, await run_sync(self._found)
-        views.begin(found)
+        views.begin(found, command_preview(self._command))
         try:
-            view, held = await run_sync(views.started, found, self._ctx.operation_id)
+            view, held = await run_sync(views.started, found, self._ctx.operation_id, self._network)
         except BaseException:
             views.end(found)
             raise
@@ -95,6 +95,10 @@ class CommandView:
             return f"{BATCH}{self._ctx.parent}"
         return wanted if isinstance(wanted, str) and wanted.startswith(BATCH) else None
 
+    @property
+    def _network(self) -> Network:
+        return NETWORKS[self._ctx.scope.policy.network_width]
+
     def _created(self) -> View:
         ctx, views = self._ctx, self._views
         new = NewView(
@@ -105,6 +109,7 @@ class CommandView:
             command_preview(self._command),
             self._shared or "",
             ctx.operation_id,
+            self._network,
         )
         return views.create(new, None if views.has_overlay(ctx.scope.roots) else self._fill)
 
@@ -143,10 +148,10 @@ class CommandView:
             self._watching = None
         if self._view is not None:
             self._views.end(self._view)
-            if self.is_left_alone and not self._wanted:
-                self._dropping = asyncio.create_task(self._drop_left())
+            if self.is_left_alone:
+                self._settling = asyncio.create_task(self._settle())
 
-    async def _drop_left(self) -> None:
+    async def _settle(self) -> None:
         await self.changes()
         await self.drop_empty()
 
@@ -174,11 +179,14 @@ class CommandView:
         return []
 
     def _compared(self, view: View) -> list[tuple[RootedPath, ViewChange]]:
-        self._views.measured(view)
-        reader = ViewReader.of(self._ctx, view)
-        found = reader.changes()
-        reader.remember(found)
-        return found
+        reader, changed = ViewReader.of(self._ctx, view), None
+        try:
+            found = reader.changes()
+            changed = len(found)
+            reader.remember(found)
+            return found
+        finally:
+            self._views.measure(view, changed)
 
     async def summary(self) -> ViewSummary | None:
         """How many names the view would change; None when the scope's policy made it and nothing was changed, so it is gone."""
@@ -202,12 +210,6 @@ def summary_of(view_id: str, changes: Sequence[tuple[RootedPath, ViewChange]]) -
         changed=found["changed"] + found["renamed"],
         removed=found["removed"],
     )
-
-
-def roots_of(ctx: Context) -> list[RootedPath]:
-    """Every root of the scope."""
-    several = len(ctx.scope.roots) > 1
-    return [ctx.path_from_root(f"@{index}" if several else ".") for index in range(len(ctx.scope.roots))]
 
 
 def view_for(ctx: Context, wanted: bool | str, command: str | Sequence[str]) -> CommandView | None:

@@ -42,6 +42,7 @@ class Explanation(Model):
 
 @operation(
     "computer.explain",
+    did="asked what is allowed[: {op}]",
     effect=Effect.OBSERVE,
     on="any",
     examples=[Example("May I write this file?", {"input": {"op": "file.write", "target": "notes.txt"}})],

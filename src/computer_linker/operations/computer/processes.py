@@ -25,6 +25,7 @@ class RunningProcesses(Model):
 
 @operation(
     "computer.processes",
+    did="listed the programs of this computer",
     needs={Capability.PROCESS_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",

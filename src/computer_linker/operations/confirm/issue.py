@@ -64,6 +64,7 @@ class IssuedToken(Model):
 
 @operation(
     "confirm.issue",
+    did="asked for an approval[ of {confirms}]",
     effect=Effect.OBSERVE,
     on="any",
     examples=[

@@ -21,6 +21,7 @@ class PendingConfirmations(Model):
 
 @operation(
     "confirm.list",
+    did="listed approvals",
     effect=Effect.OBSERVE,
     on="any",
     examples=[Example("What still waits for a person?", {})],

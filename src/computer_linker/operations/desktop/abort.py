@@ -15,6 +15,7 @@ class AbortedExecutions(Model):
 
 @operation(
     "desktop.abort",
+    did="aborted its acts",
     needs_any={Capability.DESKTOP_OBSERVE, Capability.DESKTOP_CONTROL},
     effect=Effect.OBSERVE,
     on="computer",

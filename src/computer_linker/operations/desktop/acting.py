@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from computer_linker.errors import Conflict, InvalidRequest
+from computer_linker.errors import Conflict, ElementNotFound, InvalidRequest
 from computer_linker.model.base import Model, Older
 from computer_linker.model.effect import Known
 from computer_linker.providers.refs import References
@@ -16,7 +16,7 @@ from computer_linker.providers.ui.executions import Executions
 from computer_linker.providers.ui.pointing import area_of
 from computer_linker.providers.ui.presses import Presses
 from computer_linker.providers.ui.restless import Restless
-from computer_linker.providers.ui.route import Route, follow
+from computer_linker.providers.ui.route import Route, follow, is_in_front
 from computer_linker.providers.ui.witness import Witness, evidence_of, witness
 from computer_linker.registry import Context
 
@@ -85,7 +85,13 @@ async def check_keyboard(ctx: Context, aim: Aim | None, route: Route | str | Non
     """
     if route is None:
         return
-    place = await follow(ctx.computer, ctx.scope, route)
+    try:
+        place = await follow(ctx.computer, ctx.scope, route)
+    except ElementNotFound:
+        # A terminal, say: it describes nothing, and its window can have the keyboard all the same.
+        if not await is_in_front(ctx.computer, route):
+            raise
+        return
     pid = None if aim is None or aim.app is None else aim.app.pid
     if pid is None and ctx.computer.capabilities().has("windows"):
         front = await ctx.computer.windows.focused()
@@ -162,8 +168,6 @@ async def strike(
     aiming = aiming_of(ctx)
     async with act(ctx, options) as (name, watch):
         aim = await aiming.focused() if at is None else await aiming.take(at)
-        if at is None:
-            await check_keyboard(ctx, aim, input.route)
         if at is not None and aim is not None:
             if aim.element is None:
                 raise Conflict("Keys go to an element or to the focus, not to a point. Click the point first.")
@@ -173,6 +177,10 @@ async def strike(
         )
         if options.verify and aim is not None and aim.element is not None:
             watch.evidence = await evidence_of(ctx.computer.accessibility, aim.element, keys)
+        # The watch took a moment to begin, in which a window that opened may have taken the keyboard.
+        await aiming.refuse_refocused(aim, is_target=at is not None)
+        if at is None:
+            await check_keyboard(ctx, aim, input.route)
         await ctx.computer.keyboard.press(keys, count=count)
         await read_back(ctx, watch, options)
         return acted(ctx, name, "keys", aim)

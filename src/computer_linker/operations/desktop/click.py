@@ -20,6 +20,7 @@ class ClickInput(ActInput):
 
 @desktop_act(
     "desktop.click",
+    did="clicked[ a {role}]",
     by="pointer",
     examples=[
         Example("Press a control by its reference.", {"target": "e12.k3f9"}, runs=False),

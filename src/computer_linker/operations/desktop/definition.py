@@ -20,16 +20,23 @@ def desktop_act(
     name: str,
     by: Literal["pointer", "keyboard"],
     *,
+    did: str,
     examples: Iterable[Example],
     deadline_s: float = 20,
     aliases: Iterable[str] = (),
 ) -> Define:
     """Define an act by pointer or keyboard."""
-    return _act(name, shows=show_act, facets=(by,), deadline_s=deadline_s, aliases=aliases, examples=examples)
+    return _act(name, did=did, shows=show_act, facets=(by,), deadline_s=deadline_s, aliases=aliases, examples=examples)
 
 
-def window_act(name: str, example: Example, *, destructive: bool = False) -> Define:
+def window_act(name: str, did: str, example: Example, *, destructive: bool = False) -> Define:
     """Define an act on a whole window."""
     return _act(
-        name, shows=show_window, facets=("windows",), deadline_s=15, destructive=destructive, examples=[example]
+        name,
+        did=did,
+        shows=show_window,
+        facets=("windows",),
+        deadline_s=15,
+        destructive=destructive,
+        examples=[example],
     )

@@ -21,6 +21,7 @@ class DragInput(ActInput):
 
 @desktop_act(
     "desktop.drag",
+    did="dragged",
     by="pointer",
     examples=[
         Example(

@@ -25,6 +25,7 @@ class Found(Model):
 
 @operation(
     "desktop.find",
+    did="looked for a control",
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     text=shapes.ELEMENTS,

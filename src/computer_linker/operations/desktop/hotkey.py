@@ -20,6 +20,7 @@ class HotkeyInput(ActInput):
 
 @desktop_act(
     "desktop.hotkey",
+    did="pressed keys",
     by="keyboard",
     examples=[Example("Save.", {"input": {"keys": ["ctrl", "s"]}}, runs=False)],
 )

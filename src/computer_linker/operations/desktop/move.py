@@ -16,6 +16,7 @@ from computer_linker.registry import Context, Example
 
 @desktop_act(
     "desktop.move",
+    did="moved the pointer",
     by="pointer",
     examples=[Example("Hover over a control.", {"target": "e12.k3f9"}, runs=False)],
 )
@@ -31,8 +32,7 @@ async def desktop_move(
     async with execution(ctx, options.execution_id) as name:
         assert at is not None
         aim = await aiming.take(at)
-        place = await aiming.point(aim)
-        await ctx.computer.pointer.move(place)
+        place = await aiming.reach(aim, ctx.computer.pointer.move)
         now = await ctx.computer.pointer.position()
         is_there = abs(now.x - place.x) <= 1 and abs(now.y - place.y) <= 1
         ctx.effect = "confirmed" if is_there else "suspected_noop"

@@ -55,6 +55,7 @@ class Observation(Model):
 
 @operation(
     "desktop.observe",
+    did="looked at the desktop",
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",

@@ -18,6 +18,7 @@ class PressInput(ActInput):
 
 @desktop_act(
     "desktop.press",
+    did="pressed a key",
     by="keyboard",
     examples=[Example("Press Enter.", {"input": {"key": "enter"}}, runs=False)],
 )

@@ -16,6 +16,7 @@ from computer_linker.providers.ui.aim import Aim, AimAt, Aiming
 from computer_linker.providers.ui.shown import SeenElement, seen_at, seen_at_focus, window_digest
 from computer_linker.providers.window_choice import window_by_id
 from computer_linker.registry import Context
+from computer_linker.vault.typed import secret_lines
 
 _RED = b"\x30\x30\xe0\x00"
 _THICK = 2
@@ -67,6 +68,10 @@ async def show_act(
         seen.lines += ["dragged to:", *end.lines]
         seen.application = seen.application if seen.application == end.application else ""
         seen.holds |= {f"end {name}": digest for name, digest in end.holds.items()}
+    if typed := secret_lines(ctx.services, input):
+        seen.lines[:0] = typed
+        # A secret is of no shape: a yes to other texts in this application must not cover it.
+        seen.application = ""
     return about(ctx, seen)
 
 

@@ -33,6 +33,7 @@ class ScrollInput(ActInput):
 
 @desktop_act(
     "desktop.scroll",
+    did="scrolled",
     by="pointer",
     examples=[Example("Scroll a list down.", {"target": "e12.k3f9", "input": {"delta": {"y": 5}}}, runs=False)],
 )

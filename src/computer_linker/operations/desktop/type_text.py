@@ -38,6 +38,7 @@ class TypeOptions(ActOptions):
 
 @desktop_act(
     "desktop.type_text",
+    did="typed text[, the secret {secret}]",
     by="keyboard",
     deadline_s=60,
     aliases=("desktop.typeText",),

@@ -33,6 +33,7 @@ class Waited(Model):
 
 @operation(
     "desktop.wait_until",
+    did="waited for the desktop",
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     on="computer",

@@ -12,7 +12,7 @@ from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.changing import Sha256, file_path
 from computer_linker.providers.documents.decoder import Decoded, Decoder, in_memory
 from computer_linker.providers.documents.kinds import HEAD, kind_of
-from computer_linker.registry import Capability, Context, Effect, Example, operation
+from computer_linker.registry import Capability, Context, Effect, Example, operation, shapes
 
 _MAX_FILE = 60 << 20
 Value = str | int | float | bool | None
@@ -64,10 +64,12 @@ class EditedDocument(Model):
 
 @operation(
     "document.edit",
+    did="edited the document",
     needs={Capability.FS_READ, Capability.FS_WRITE},
     effect=Effect.CHANGE,
     shows="changes",
     destructive=True,
+    text=shapes.DOCUMENT,
     examples=[
         Example(
             "Set a cell of a workbook.",
@@ -119,7 +121,9 @@ async def _edited(ctx: Context, path: RootedPath, input: EditInput) -> tuple[Dec
     old, state = await ctx.computer.files.read_whole(path, _MAX_FILE)
     kind = kind_of(old[:HEAD])
     if kind not in ("package", "pdf"):
-        raise InvalidRequest(f"{path.shown} is no document that can be edited.", path=path.shown)
+        raise InvalidRequest(
+            f"{path.shown} is no document that can be edited; file.patch and file.write change text.", path=path.shown
+        )
     order: dict[str, Any] = {"action": "edit", "kind": kind, "edits": input.to_wire()}
     with in_memory(old) as fd:
         found = await ctx.use(Decoder).run(fd, order, ctx.scope.policy)

@@ -46,7 +46,7 @@ async def show_copy(ctx: Context, target: str, input: CopyInput, options: MoveOp
         prints.lines.append(f"to {input.destination} of {input.destination_scope}, another computer")
     is_here = input.source_scope is None and input.destination_scope is None
     if not is_here:
-        return Preview(tuple(prints.lines), prints.holds, is_unseen=input.source_scope is not None)
+        return Preview(tuple(prints.lines), prints.holds, is_once=input.source_scope is not None)
     stands_against = await obstacle(ctx.computer.files, _copy(ctx, target, input, options))
     return Preview(tuple(prints.lines), prints.holds, obstacle=stands_against, paths=tuple(prints.holds))
 
@@ -59,6 +59,7 @@ def _copy(ctx: Context, target: str, input: CopyInput, options: MoveOptions) -> 
 
 @operation(
     "file.copy",
+    did="copied[ {target} to {destination}]",
     needs={Capability.FS_READ, Capability.FS_WRITE},
     effect=Effect.CHANGE,
     awaits_intent=True,

@@ -15,6 +15,7 @@ class CreateOptions(Model):
 
 @operation(
     "file.create",
+    did="created",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     shows="changes",

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from computer_linker.computer.facets.files import Remove
-from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 
 
 class DeleteOptions(Model):
@@ -19,9 +19,11 @@ class Deleted(Model):
 
 @operation(
     "file.delete",
+    did="deleted",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     shows="changes",
+    text=shapes.DELETED,
     destructive=True,
     examples=[Example("Delete a file.", {"target": "notes.txt"})],
 )

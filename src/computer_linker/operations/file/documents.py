@@ -1,12 +1,12 @@
 """How file.read shows documents: decoded in the sandbox, cut to the client's budget, with where to read on."""
 
-import os
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from computer_linker.computer.facets.files import Piece
-from computer_linker.computer.facets.lines import MAX_REPLY, fit_text
+from computer_linker.computer.facets.lines import MAX_REPLY, fit_text, line_window
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import Conflict, InvalidRequest, LinkError, ProviderUnavailable
 from computer_linker.model.geometry import Rect
@@ -15,6 +15,7 @@ from computer_linker.providers.documents.decoder import Decoded, Decoder, in_mem
 from computer_linker.providers.documents.kinds import HEAD, kind_of, text_kind_of
 from computer_linker.providers.ocr import Ocr
 from computer_linker.registry import Context, Model
+from computer_linker.system import os
 
 _OCR_PAGES = 3
 """Scanned pages read in one call: each takes seconds."""
@@ -74,6 +75,9 @@ class DocumentOptions(Model):
     page: Annotated[
         int | None, Field(ge=1, description="Of a document: the first page, slide, chapter, cell or sheet wanted.")
     ] = None
+    page_count: Annotated[
+        int | None, Field(ge=1, description="How many of these; by default as many as fit the answer.")
+    ] = None
     sheet: Annotated[str | None, Field(max_length=256, description="Of a spreadsheet: the sheet, by name.")] = None
     range: Annotated[
         str | None, Field(max_length=40, description="Of a spreadsheet or table: `A1:D20`, rows `5:90`, columns `A:C`.")
@@ -84,7 +88,7 @@ class DocumentOptions(Model):
 
     @property
     def is_given(self) -> bool:
-        return any(value is not None for value in (self.page, self.sheet, self.range, self.member))
+        return any(value is not None for value in (self.page, self.page_count, self.sheet, self.range, self.member))
 
 
 class Content(Model):
@@ -151,20 +155,19 @@ async def _member(ctx: Context, found: Decoded, request: dict[str, Any], depth: 
         with in_memory(found.payload) as fd:
             content = await _decoded(ctx, fd, kind, inner, depth + 1)
         return content.model_copy(update={"facts": content.facts.model_copy(update={"member": name})})
+    start = request.get("start_line") or 1
+    room = min(int(request["max_bytes"]), MAX_REPLY - 98_304)
+    window, next_line = await run_sync(line_window, found.payload, start, request.get("line_count"), room)
+    kept = fit_text(window, MAX_REPLY - 98_304)
+    if len(kept) < len(window):
+        next_line = start + max(1, kept.count(b"\n"))
     try:
-        text = found.payload.decode("utf-8")
+        text = kept.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidRequest(f"The member {name!r} is neither UTF-8 text nor a document.", member=name) from None
-    lines = text.splitlines(keepends=True)
-    start = request.get("start_line") or 1
-    whole = "".join(lines[start - 1 :]).encode()
-    kept = fit_text(whole[: int(request["max_bytes"])].decode("utf-8", "ignore").encode(), MAX_REPLY - 98_304)
-    is_cut = len(kept) < len(whole)
-    shown = kept[: kept.rfind(b"\n") + 1] or kept if is_cut else kept
-    next_line = start + shown.count(b"\n") if is_cut else None
     facts = _facts(found, kind="member", member=name)
     return Content(
-        content=shown.decode(), truncated=is_cut, start_line=start, next_line=next_line,
+        content=text, truncated=next_line is not None, start_line=start, next_line=next_line,
         facts=facts.model_copy(update={"next": ReadOn(start_line=next_line)}) if next_line else facts,
     )  # fmt: skip
 

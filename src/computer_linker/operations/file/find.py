@@ -1,5 +1,6 @@
 """file.find: files by glob."""
 
+import re
 from typing import Annotated
 
 from pydantic import Field
@@ -52,6 +53,7 @@ class FoundFiles(Model):
 
 @operation(
     "file.find",
+    did="looked for files in",
     needs={Capability.SEARCH_READ},
     effect=Effect.OBSERVE,
     text=shapes.FILES,
@@ -69,6 +71,8 @@ async def file_find(
             return await _containing(ctx, folder, query, options, options.containing)
         page = await ctx.use(Search).names(folder, query, after, min(options.max_results, _MOST))
         prefix = folder.path.base
+    if not page.paths and after is None and re.fullmatch(r"[^*?\[{/]+", input.pattern):
+        ctx.warn(f"A pattern is for whole names; `*{input.pattern}*` finds names that contain it.")
     ctx.note(files=len(page.paths), engine=ENGINE)
     return FoundFiles(
         files=[prefix + shown(path) for path in page.paths],

@@ -1,6 +1,5 @@
 """Looks inside documents for file.search and file.find: their texts are searched by the same engine as files are."""
 
-import os
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from computer_linker.providers.search.query import (
 )
 from computer_linker.providers.search.visible import shared
 from computer_linker.registry import Context
+from computer_linker.system import os
 
 MAX_DOCUMENTS = 10_000
 MAX_DECODED = 200

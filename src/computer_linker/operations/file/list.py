@@ -32,6 +32,7 @@ class Entries(Model):
 
 @operation(
     "file.list",
+    did="listed",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.ENTRIES,

@@ -19,6 +19,7 @@ class MadeFolder(Model):
 
 @operation(
     "file.mkdir",
+    did="made the folder",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     shows="changes",

@@ -24,6 +24,7 @@ class Moved(Model):
 
 @operation(
     "file.move",
+    did="moved[ {target} to {destination}]",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     destructive=True,

@@ -91,6 +91,7 @@ class _Draft:
 
 @operation(
     "file.patch",
+    did="patched {these}",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     text=shapes.PATCHED,
@@ -119,12 +120,12 @@ async def file_patch(
     order mark.
     """
     drafts = await _drafts(ctx, target, input)
-    _check_digest(drafts, options.if_sha256)
     files = [_file(draft) for draft in drafts]
+    ctx.note(path=files[0].path if files else None, files=len(files))
+    _check_digest(drafts, options.if_sha256)
     changes = [change for draft in drafts for change in _changes(draft)]
     await ctx.change(changes, dry_run=options.dry_run)
     ctx.note(
-        files=len(files),
         additions=sum(file.additions for file in files),
         deletions=sum(file.deletions for file in files),
     )

@@ -4,11 +4,20 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import Annotated, Literal
 
+from anyio.to_thread import run_sync
 from pydantic import Field
 
 from computer_linker.computer.facets.files import Piece, Window
-from computer_linker.computer.facets.lines import MAX_REPLY, fit_bytes, fit_text, whole_characters
-from computer_linker.errors import InvalidRequest
+from computer_linker.computer.facets.lines import (
+    MAX_REPLY,
+    count_lines,
+    fit_bytes,
+    fit_text,
+    line_window,
+    whole_characters,
+)
+from computer_linker.errors import InvalidRequest, NotFound
+from computer_linker.model.base import ForModels
 from computer_linker.model.paths import RootedPath
 from computer_linker.operations.file.documents import (
     DocumentFacts,
@@ -16,6 +25,7 @@ from computer_linker.operations.file.documents import (
     document_kind,
     read_document,
 )
+from computer_linker.operations.file.near import near
 from computer_linker.operations.file.streaming import send_file
 from computer_linker.providers.charsets import Charset, named, recognised
 from computer_linker.providers.documents.kinds import HEAD
@@ -38,11 +48,12 @@ class TextOptions(Model):
         int, Field(gt=0, description="Stop after this many bytes; at most 8,000,000, more is lowered to that.")
     ] = 65_536
     encoding: Annotated[
-        Encoding | Literal["auto", "document", "image", "stream"],
+        Encoding | Literal["auto", "show", "document", "image", "stream"],
+        ForModels("show"),
         Field(
-            description="`auto`: text as it is, documents as their text. `document` also for CSV, notebooks, e-mail and HTML; "
-            "`image` shows a picture, drawing or PDF page beside the answer; `utf8` text only; `base64` any file's bytes; "
-            "`stream` only between computers."
+            description="`auto`: text as it is, documents as their text. `show`, the default for models: a picture too, beside "
+            "the answer. `document` also for CSV, notebooks, e-mail and HTML; `image` shows a picture, drawing or PDF page; "
+            "`utf8` text only; `base64` any file's bytes; `stream` only between computers."
         ),
     ] = "auto"
     charset: Annotated[
@@ -55,6 +66,12 @@ class TextOptions(Model):
 
 class ReadOptions(DocumentOptions, TextOptions):
     """Those of text first: pydantic orders fields from the last base on."""
+
+    suggest: Annotated[
+        bool,
+        ForModels(True),
+        Field(description="Name files of the same name when there is none here; true for models."),
+    ] = False
 
 
 class FileText(Model):
@@ -78,6 +95,7 @@ class DocumentText(FileText):
 
 @operation(
     "file.read",
+    did="read",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.PAGE,
@@ -101,7 +119,12 @@ async def file_read(
     if options.encoding == "stream":
         size = await send_file(ctx, path)
         return FileText(path=path.shown, content="", sha256=None, size=size, truncated=False)
-    result = await _read(ctx, path, options)
+    try:
+        result = await _read(ctx, path, options)
+    except NotFound as error:
+        if options.suggest:
+            error.details.update(await near(ctx, target))
+        raise
     ctx.note(size=result.size, sha256=result.sha256)
     return result
 
@@ -112,14 +135,15 @@ async def _read(ctx: Context, path: RootedPath, options: ReadOptions) -> FileTex
         return await _legacy(ctx, path, options)
     if options.encoding in ("utf8", "base64"):
         return await read_text(ctx, path, window)
-    wants_document = options.encoding != "auto" or options.is_given
+    wants_document = options.encoding not in ("auto", "show") or options.is_given
     if wants_document:
         piece = await _piece(ctx, path, Window(HEAD, 0, is_text=False))
         kind = document_kind(piece.content, path.name, also_text=True)
         return await _document(ctx, path, piece, kind, options)
     piece = await _piece(ctx, path, window)
     kind = await _kind_of_unreadable(ctx, path, piece)
-    if kind is not None:
+    # A program that reads files as text would take the empty content beside a picture for the file.
+    if kind is not None and (kind != "picture" or options.encoding == "show"):
         return await _document(ctx, path, piece, kind, options)
     return _text(ctx, path, piece, window, MAX_REPLY - 98_304)
 
@@ -131,9 +155,7 @@ async def _kind_of_unreadable(ctx: Context, path: RootedPath, piece: Piece) -> s
         head = (await ctx.computer.files.read(path, Window(HEAD, 0, is_text=False))).content
     if not head.startswith(b"%PDF-") and b"\0" not in head and _is_utf8(piece.content) and _is_utf8(head):
         return None
-    kind = document_kind(head, path.name, also_text=False)
-    # A program that reads files as text would take the empty content beside a picture for the file.
-    return None if kind == "picture" else kind
+    return document_kind(head, path.name, also_text=False)
 
 
 def _is_utf8(content: bytes) -> bool:
@@ -158,7 +180,8 @@ async def _document(
             "A document is read by `page`, `sheet`, `range`, `member` or `startLine`; its bytes with base64."
         )
     request = {
-        "page": options.page, "sheet": options.sheet, "range": options.range, "member": options.member,
+        "page": options.page, "page_count": options.page_count, "sheet": options.sheet, "range": options.range,
+        "member": options.member,
         "start_line": options.start_line, "line_count": options.line_count, "max_bytes": min(options.max_bytes, MAX_BYTES),
         "wants_image": options.encoding == "image",
     }  # fmt: skip
@@ -171,30 +194,27 @@ async def _document(
 
 async def _legacy(ctx: Context, path: RootedPath, options: ReadOptions) -> LegacyText:
     """A text in another charset, decoded as a whole and then cut by lines."""
-    if options.encoding not in ("auto", "utf8") or options.start_byte is not None:
+    if options.encoding not in ("auto", "show", "utf8") or options.start_byte is not None:
         raise InvalidRequest("`charset` is for text, which is paged by lines.", field="options.charset")
     data, _ = await ctx.computer.files.read_whole(path, _MAX_LEGACY)
     charset = recognised(data) if options.charset == "auto" else named(options.charset or "", data)
     if charset is None:
         raise InvalidRequest(f"The charset of {path.shown} is not recognised; name it.", field="options.charset")
-    lines = _lines_of(path, data, charset)
-    start, end = (options.start_line or 1) - 1, len(lines)
+    text = await run_sync(_in_utf8, path, data, charset)
+    start = options.start_line or 1
     if options.tail_lines is not None:
-        start = max(0, end - options.tail_lines)
-    end = min(end, start + options.line_count) if options.line_count is not None else end
-    kept, room = start, min(options.max_bytes, MAX_BYTES, MAX_REPLY // 3)
-    while kept < end and (room := room - len(lines[kept].encode())) >= 0:
-        kept += 1
-    is_cut = kept < len(lines)
+        start = max(1, count_lines(text) + 1 - options.tail_lines)
+    room = min(options.max_bytes, MAX_BYTES, MAX_REPLY // 3)
+    kept, next_line = await run_sync(line_window, text, start, options.line_count, room)
     return LegacyText(
-        path=path.shown, content="".join(lines[start:kept]), sha256=sha256(data).hexdigest(), size=len(data),
-        truncated=is_cut, start_line=start + 1, next_line=kept + 1 if is_cut else None, charset=charset.name,
+        path=path.shown, content=kept.decode(), sha256=sha256(data).hexdigest(), size=len(data),
+        truncated=next_line is not None, start_line=start, next_line=next_line, charset=charset.name,
     )  # fmt: skip
 
 
-def _lines_of(path: RootedPath, data: bytes, charset: Charset) -> list[str]:
+def _in_utf8(path: RootedPath, data: bytes, charset: Charset) -> bytes:
     try:
-        return charset.decode(data).splitlines(keepends=True)
+        return charset.decode(data).encode("utf-8", "replace")
     except UnicodeDecodeError as error:
         raise InvalidRequest(
             f"{path.shown} is not {charset.name} text ({error.reason}).", path=path.shown, field="options.charset"
@@ -252,6 +272,8 @@ def _base64(path: RootedPath, piece: Piece, window: Window, room: int) -> FileTe
 
 def _text(ctx: Context, path: RootedPath, piece: Piece, window: Window, room: int) -> FileText:
     content, next_line, next_byte = fit_text(piece.content, room), piece.next_line, piece.next_byte
+    if not content and piece.size and (window.start_line or 0) > 1:
+        ctx.warn(f"{path.shown} ends before line {window.start_line}; tailLines reads its end.")
     if len(content) < len(piece.content):
         end = piece.next_byte if piece.next_byte is not None else piece.size
         next_byte = end - len(piece.content) + len(content)

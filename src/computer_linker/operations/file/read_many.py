@@ -29,6 +29,7 @@ class ManyFiles(Model):
 
 @operation(
     "file.read_many",
+    did="read several files[: {these}]",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.PAGES,
@@ -52,5 +53,5 @@ async def file_read_many(ctx: Context, input: ReadManyInput, options: ReadManyOp
         left -= len(content)
         room -= wire_size(content) + 600
         files.append(found.to_wire())
-    ctx.note(files=len(files), failed=sum("error" in file for file in files))
+    ctx.note(path=input.paths[0], files=len(files), failed=sum("error" in file for file in files))
     return ManyFiles.model_construct(files=files)

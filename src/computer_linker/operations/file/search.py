@@ -78,6 +78,7 @@ class Matches(Model):
 
 @operation(
     "file.search",
+    did="searched in",
     needs={Capability.SEARCH_READ},
     effect=Effect.OBSERVE,
     text=shapes.MATCHES,

@@ -27,6 +27,7 @@ class FileFacts(Model):
 
 @operation(
     "file.stat",
+    did="looked at",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.DIGEST,

@@ -1,7 +1,6 @@
 """Files in byte streams of calls between computers: read and written in chunks, so that their length costs no memory."""
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator
 
 import anyio.to_thread
@@ -11,6 +10,7 @@ from computer_linker.computer.remote.flow import PIECE, Flow
 from computer_linker.errors import Conflict, InvalidRequest
 from computer_linker.model.paths import RootedPath
 from computer_linker.registry import Context
+from computer_linker.system import os
 
 _TOLD_EVERY = 8 << 20
 

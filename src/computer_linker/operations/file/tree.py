@@ -33,6 +33,7 @@ class TreeEntries(Model):
 
 @operation(
     "file.tree",
+    did="listed the tree of",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.TREE,

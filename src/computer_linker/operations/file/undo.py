@@ -40,6 +40,7 @@ class Undone(Model):
 
 @operation(
     "file.undo",
+    did="took back the change of {putBack}",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     text=shapes.UNDONE,
@@ -69,18 +70,18 @@ async def file_undo(
     shown = [_shown(change) for change in changes]
     ctx.note(files=len(changes), undone=record.operation_id, path=shown[0] if shown else None)
     try:
-        await ctx.change(changes, dry_run=options.dry_run)
+        done = await ctx.change(changes, dry_run=options.dry_run)
     except (NotFound, AlreadyExists) as error:
         # Missing, or existing again: to an undo both mean that the file was changed since.
         raise Conflict(f"Nothing was taken back: {error.message}", **error.details) from error
     if not options.dry_run:
         journal.forget(record.operation_id)
         journal.refit(ctx.operation_id)
-    return Undone(
-        op=record.op,
-        operation_id=record.operation_id,
-        files=[UndoneFile(path=path, action=_action(change)) for path, change in zip(shown, changes, strict=True)],
-    )
+    files = [UndoneFile(path=path, action=_action(change)) for path, change in zip(shown, changes, strict=True)]
+    # A folder that is there already is none of what was taken back.
+    kept = [file for file, change in zip(files, done, strict=True) if change.action != "unchanged"] if done else files
+    once = {(file.path, file.action): file for file in kept}
+    return Undone(op=record.op, operation_id=record.operation_id, files=list(once.values()))
 
 
 def _chosen(ctx: Context, journal: UndoJournal, target: str | None, input: UndoInput) -> Record:

@@ -32,6 +32,7 @@ class WriteOptions(Model):
 
 @operation(
     "file.write",
+    did="wrote",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     shows="changes",

@@ -40,6 +40,7 @@ class CommitMade(Model):
 
 @operation(
     "git.commit",
+    did="committed {these}",
     needs={Capability.GIT_WRITE},
     effect=Effect.CHANGE,
     deadline_s=600,

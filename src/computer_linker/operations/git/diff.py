@@ -41,6 +41,7 @@ class GitDiff(Model):
 
 @operation(
     "git.diff",
+    did="read the git diff of",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
     text=shapes.DIFF,

@@ -35,6 +35,7 @@ class GitLog(Model):
 
 @operation(
     "git.log",
+    did="read the git log of",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
     text=shapes.COMMITS,

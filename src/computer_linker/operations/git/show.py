@@ -42,6 +42,7 @@ class GitShow(Model):
 
 @operation(
     "git.show",
+    did="read a commit of",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
     text=shapes.COMMIT,

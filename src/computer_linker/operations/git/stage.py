@@ -15,6 +15,7 @@ class StagedPaths(Model):
 
 @operation(
     "git.stage",
+    did="staged {these}",
     needs={Capability.GIT_WRITE},
     effect=Effect.CHANGE,
     shows=show_unstaged,

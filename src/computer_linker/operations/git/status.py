@@ -52,6 +52,7 @@ class GitStatus(Model):
 
 @operation(
     "git.status",
+    did="read the git status of",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
     text=shapes.STATUS,

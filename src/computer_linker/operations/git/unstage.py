@@ -15,6 +15,7 @@ class UnstagedPaths(Model):
 
 @operation(
     "git.unstage",
+    did="unstaged {these}",
     needs={Capability.GIT_WRITE},
     effect=Effect.CHANGE,
     shows=show_unstaging,

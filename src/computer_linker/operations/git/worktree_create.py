@@ -14,6 +14,7 @@ class WorktreeCreated(Model):
 
 @operation(
     "git.worktree_create",
+    did="made a worktree of",
     needs={Capability.GIT_WRITE, Capability.FS_WRITE},
     effect=Effect.CHANGE,
     shows=show_worktree,

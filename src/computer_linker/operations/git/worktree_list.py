@@ -21,6 +21,7 @@ class WorktreeList(Model):
 
 @operation(
     "git.worktree_list",
+    did="listed worktrees of",
     needs={Capability.GIT_READ},
     effect=Effect.OBSERVE,
     examples=[Example("All work trees.", {"target": "."}, runs=False)],

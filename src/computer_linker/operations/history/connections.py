@@ -16,6 +16,7 @@ class Connections(HistoryPage):
 
 @operation(
     "history.connections",
+    did="read the history",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     text=shapes.EVENTS,

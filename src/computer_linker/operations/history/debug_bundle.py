@@ -12,6 +12,7 @@ class DebugBundle(HistoryPage):
 
 @operation(
     "history.debug_bundle",
+    did="made a debug bundle",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     on="any",

@@ -17,6 +17,7 @@ class FailedReplay(HistoryPage):
 
 @operation(
     "history.failed_replay",
+    did="read what failed",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     text=shapes.EVENTS,

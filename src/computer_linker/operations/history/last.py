@@ -15,6 +15,7 @@ class LastOperations(HistoryPage):
 
 @operation(
     "history.last",
+    did="read the history",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     text=shapes.EVENTS,

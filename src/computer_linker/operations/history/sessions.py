@@ -19,6 +19,7 @@ class Sessions(HistoryPage):
 
 @operation(
     "history.sessions",
+    did="read the history",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     text=shapes.EVENTS,

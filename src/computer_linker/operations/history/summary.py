@@ -11,6 +11,7 @@ class Summary(HistoryPage):
 
 @operation(
     "history.summary",
+    did="read the history",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     on="any",

@@ -10,6 +10,7 @@ class Timeline(HistoryPage):
 
 @operation(
     "history.timeline",
+    did="read the history",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     text=shapes.EVENTS,

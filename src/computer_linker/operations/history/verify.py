@@ -20,6 +20,7 @@ class Verified(HistoryPage):
 
 @operation(
     "history.verify",
+    did="verified the history",
     needs={Capability.HISTORY_READ},
     effect=Effect.OBSERVE,
     on="any",

@@ -20,6 +20,7 @@ class NotificationList(Model):
 
 @operation(
     "notification.list",
+    did="read notifications",
     needs={Capability.NOTIFICATIONS_READ},
     effect=Effect.OBSERVE,
     on="computer",

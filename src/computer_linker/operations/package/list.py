@@ -22,6 +22,7 @@ class PackageScripts(Model):
 
 @operation(
     "package.list",
+    did="listed scripts of",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     examples=[Example("List the project's scripts.", {"target": "."}, runs=False)],

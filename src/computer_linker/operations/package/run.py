@@ -34,6 +34,7 @@ async def script_line(ctx: Context, input: ScriptInput, target: str = ".", optio
 
 @operation(
     "package.run",
+    did="ran",
     needs={Capability.FS_READ},
     needs_any=RUN_SCRIPTS,
     effect=Effect.CHANGE,

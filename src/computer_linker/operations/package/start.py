@@ -11,6 +11,7 @@ from computer_linker.registry import Capability, Context, Effect, Example, opera
 
 @operation(
     "package.start",
+    did="started",
     needs={Capability.FS_READ},
     needs_any=RUN_SCRIPTS,
     effect=Effect.CHANGE,

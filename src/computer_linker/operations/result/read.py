@@ -25,6 +25,7 @@ class ResultText(Model):
 
 @operation(
     "result.read",
+    did="read a kept result",
     effect=Effect.OBSERVE,
     on="any",
     text=shapes.TEXT,

@@ -8,6 +8,7 @@ from computer_linker.registry import Capability, Context, Effect, Example, opera
 
 @operation(
     "screen.capture",
+    did="took a screenshot of",
     needs={Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
     on="computer",

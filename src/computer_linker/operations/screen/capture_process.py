@@ -6,7 +6,11 @@ from computer_linker.providers.window_choice import window_of_process
 from computer_linker.registry import Context, Example
 
 
-@window_capture("screen.capture_process", Example("Capture a program's window.", {"target": "xterm"}, runs=False))
+@window_capture(
+    "screen.capture_process",
+    "took a picture of the process",
+    Example("Capture a program's window.", {"target": "xterm"}, runs=False),
+)
 async def screen_capture_process(ctx: Context, target: str, options: CaptureOptions = CaptureOptions()) -> Capture:
     """Capture the active or topmost visible window of a process, by its id or its exact name."""
     if not ctx.scope.policy.allow_processes:

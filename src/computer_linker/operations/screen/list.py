@@ -44,6 +44,7 @@ class ScreenList(Model):
 
 @operation(
     "screen.list",
+    did="listed displays and windows",
     needs={Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
     on="computer",

@@ -17,6 +17,7 @@ async def show_lock(ctx: Context) -> Preview:
 
 @operation(
     "screen.lock",
+    did="locked the screen",
     needs={Capability.SESSION_LOCK},
     effect=Effect.ACT,
     on="computer",

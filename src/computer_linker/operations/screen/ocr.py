@@ -34,6 +34,7 @@ class ScreenText(Model):
 
 @operation(
     "screen.ocr",
+    did="read the text on",
     needs={Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
     text=shapes.TEXT,

@@ -63,6 +63,7 @@ def _check_allowed(ctx: Context) -> None:
 
 @operation(
     "screen.record",
+    did="recorded the screen[ ({target})]",
     needs={Capability.SCREEN_CAPTURE, Capability.ARTIFACT_WRITE},
     effect=Effect.CHANGE,
     shows=_show,

@@ -95,10 +95,11 @@ async def reply_with(ctx: Context, shot: Shot, source: CaptureSource, options: C
     )  # fmt: skip
 
 
-def window_capture(name: str, example: Example) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
+def window_capture(name: str, did: str, example: Example) -> Callable[[Callable[..., Awaitable[Any]]], Operation]:
     """Define an operation that captures a window."""
     return operation(
         name,
+        did=did,
         needs={Capability.SCREEN_CAPTURE},
         effect=Effect.OBSERVE,
         on="computer",

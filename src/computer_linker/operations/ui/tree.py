@@ -90,6 +90,7 @@ class UiTree(Model):
 
 @operation(
     "ui.tree",
+    did="read the controls of",
     needs={Capability.DESKTOP_OBSERVE},
     effect=Effect.OBSERVE,
     text=shapes.ELEMENTS,

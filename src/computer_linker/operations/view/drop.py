@@ -37,6 +37,7 @@ async def show_drop(ctx: Context, target: str, options: DropOptions = DropOption
 
 @operation(
     "view.drop",
+    did="dropped the view",
     needs_any={Capability.COMMAND_RUN, Capability.PACKAGE_RUN, Capability.CODEX_RUN},
     effect=Effect.CHANGE,
     destructive=True,

@@ -27,6 +27,6 @@ async def keep_evidence(ctx: Context, view: View, act: str, lines: Sequence[str]
     """Keep the lines that a person is shown. Returns the artifact's id."""
     text = "\n".join((f"{act}: {view.command}", f"view {view.id}, made {view.created_at}", "", *lines, ""))
     owner = Owner(ctx.scope.id, ctx.principal.id, ctx.principal.session, ctx.operation_id, "", "local")
-    kept = await ctx.use(ArtifactBroker).keep(text.encode(), "view", f"{act}: {view.command}"[:200], owner)
+    kept = await ctx.use(ArtifactBroker).keep(text.encode(), "view", f"What was {act}", owner)
     ctx.note(artifact=kept.id)
     return kept.id

@@ -7,6 +7,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Annotated
 
+from anyio import CancelScope
 from anyio.to_thread import run_sync
 from pydantic import Field
 
@@ -21,11 +22,11 @@ from computer_linker.policy.digest import digest_of_parts
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.own_folders import remove_later
 from computer_linker.providers.views.changes import ViewChange
-from computer_linker.providers.views.keeping import Keeping, discard, is_new_folder, never_kept
+from computer_linker.providers.views.keeping import Keeping, discard, is_new_folder, kept_names, never_kept
 from computer_linker.providers.views.merging import MergedText
 from computer_linker.providers.views.reading import ViewReader, path_of
-from computer_linker.providers.views.store import View, Views
-from computer_linker.registry import Capability, Context, Effect, Example, Model, operation
+from computer_linker.providers.views.store import View, Views, still_runs
+from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
 from computer_linker.undo.journal import UndoJournal
 
 _DOES = {"added": "writes", "changed": "writes", "removed": "removes", "renamed": "moves"}
@@ -57,24 +58,31 @@ class Kept(Model):
     refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
     left: Annotated[int, Field(description="How many changes stay in the view; 0 when the view is gone.")]
     artifact: Annotated[str | None, Field(description="The evidence that was asked for.")] = None
+    undoable: Annotated[bool, Field(description="True when file.undo can take it back.")] = False
 
 
 async def show_keep(
     ctx: Context, target: str, input: KeepInput = KeepInput(), options: KeepOptions = KeepOptions()
 ) -> Preview:
     """The names and contents that would change, held to what the folder and the view contain now."""
-    view = await run_sync(ctx.use(Views).find, target, ctx.scope.id, ctx.principal)
+    views = ctx.use(Views)
+    view = await run_sync(views.find, target, ctx.scope.id, ctx.principal)
+    head = escaped(f"keeps what this command changed: {view.command}")
+    if views.program_of(view.id) is not None:
+        # Bytes that it has mapped change without a new time of the file: what is shown would be held to nothing.
+        return Preview((head,), obstacle=still_runs(view))
     reader = ViewReader.of(ctx, view)
     found = await run_sync(reader.changes)
     chosen, _, _ = await run_sync(_chosen, found, ctx, input)
-    head = escaped(f"keeps what this command changed: {view.command}")
     possible = await run_sync(reader.merges, chosen)
     merges = possible if options.merge else {}
     if ctx.planned is None:
         # Later the undo journal has linked the files that are replaced, which changes their change time.
         _refuse_conflicts(chosen, merges, possible)
     texts = (f"{path.shown} {sha256(text.content).hexdigest()}" for path, text in merges.items())
-    holds = {view.id: digest_of_parts(*(repr(_held(*each)) for each in chosen), *texts)}
+    # With the operations: after a further program a yes counts no more, whatever the times of the files are.
+    ran = repr(view.operations)
+    holds = {view.id: digest_of_parts(ran, *(repr(_held(*each)) for each in chosen), *texts)}
     # A renamed file also goes from where it was.
     former = [path_of(path, change.source).shown for path, change in chosen if change.source is not None]
     paths = (*(path.shown for path, _ in chosen), *former)
@@ -84,12 +92,14 @@ async def show_keep(
 
 @operation(
     "view.keep",
+    did="kept changes of the view[: {these}]",
     needs={Capability.FS_WRITE},
     effect=Effect.CHANGE,
     destructive=True,
     awaits_intent=True,
     asked_by=lambda policy: policy.outcome == "ask",
     deadline_s=600,
+    text=shapes.KEPT,
     shows=show_keep,
     examples=[Example("Keep everything.", {"target": "01M7M8DX489Z9FBH6T8B0F3QGF"}, runs=False)],
 )
@@ -105,13 +115,21 @@ async def view_keep(
     refuse_without_right(ctx, wanted=options.evidence)
     view = await run_sync(views.find, target, ctx.scope.id, ctx.principal)
     with views.busy(view):
-        kept = await _keep(ctx, view, input, options)
+        # A part leaves the rest to further programs, and a yes is held to the view as it is, without second names.
+        is_sealed = input.paths is None and not ctx.is_held and await run_sync(views.seal, view)
+        try:
+            kept = await _keep(ctx, view, input, options, is_sealed=is_sealed)
+        except BaseException:
+            if is_sealed and not ctx.use(UndoJournal).steps_of(ctx.operation_id):
+                with CancelScope(shield=True):
+                    await run_sync(views.unseal, view)
+            raise
         if not kept.left:
             remove_later(await run_sync(views.dissolve, view))
     return kept
 
 
-async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions) -> Kept:
+async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions, *, is_sealed: bool) -> Kept:
     reader = ViewReader.of(ctx, view)
     found = await run_sync(reader.changes)
     chosen, refused, left = await run_sync(_chosen, found, ctx, input)
@@ -122,7 +140,10 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
     lines = await summarised(ctx, reader, found, chosen, merges) if options.evidence else []
     with contextlib.ExitStack() as opened:
         roots = await run_sync(opened.enter_context, reader.opened())
-        keepings = [Keeping(each.root, each.upper, each.lower, kept, view.base_ns, merges) for each in roots]
+        keepings = [
+            Keeping(each.root, each.upper, each.lower, kept, view.base_ns, is_sealed=is_sealed, merges=merges)
+            for each in roots
+        ]
         try:
             changes = await run_sync(partial(_planned, keepings, chosen, is_part=left > 0))
             if changes:
@@ -136,10 +157,11 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
             await run_sync(kept.drop, names)
         if left:
             await run_sync(reader.rebase, chosen)
-        if left and view.kind == "overlay":
-            await run_sync(discard, [(keeping.upper, keeping.root.root) for keeping in keepings], chosen)
+        for each in keepings:
+            gone = kept_names(each.root, chosen) if left and view.kind == "overlay" else each.linked
+            await run_sync(discard, each.upper, gone)
     shown = [path.shown for path, _ in chosen]
-    ctx.note(viewId=view.id, kept=len(shown), merged=len(merges))
+    ctx.note(viewId=view.id, kept=len(shown), merged=len(merges), path=next(iter(shown), None), files=len(shown))
     return Kept(
         view_id=view.id,
         paths=shown[:1000],
@@ -148,6 +170,7 @@ async def _keep(ctx: Context, view: View, input: KeepInput, options: KeepOptions
         refused=refused,
         left=left,
         artifact=await _evidence(ctx, view, lines) if options.evidence else None,
+        undoable=bool(shown),
     )
 
 
@@ -177,6 +200,8 @@ def _special(change: ViewChange) -> str:
         return ""
     if entry.kind == "directory":
         return " folders"
+    if entry.kind == "symlink":
+        return " links"
     return " programs" if change.action != "removed" and entry.mode & 0o111 else ""
 
 
@@ -201,7 +226,7 @@ def _planned(keepings: list[Keeping], chosen: Found, *, is_part: bool) -> list[C
     return [
         change
         for keeping in keepings
-        for change in keeping.plan([each for path, each in chosen if path.root == keeping.root.root], is_part=is_part)
+        for change in keeping.plan([each for each in chosen if each[0].root == keeping.root.root], is_part=is_part)
     ]
 
 
@@ -209,7 +234,7 @@ def _chosen(found: Found, ctx: Context, input: KeepInput) -> tuple[Found, list[N
     """The changes to make, those that are never made, and how many others stay in the view."""
     closed = never_kept(found)
     refused = [NeverKept(path=path.shown, reason=why) for path, why in closed.items()]
-    possible = [(path, change) for path, change in found if path not in closed]
+    possible = [(path, change) for path, change in found if path not in closed] if closed else found
     if input.paths is None:
         return possible, refused, 0
     wanted = [ctx.path(path, for_writing=True) for path in input.paths]

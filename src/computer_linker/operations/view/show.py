@@ -10,12 +10,15 @@ from computer_linker.audit.store import AuditStore
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.times import shown_ns
 from computer_linker.operations.view.summary import links_out
-from computer_linker.providers.views.changes import Action, Kind, ViewChange
-from computer_linker.providers.views.hosts import hosts_of
+from computer_linker.providers.views.changes import Action, ViewChange
+from computer_linker.providers.views.hosts import reached_by
 from computer_linker.providers.views.keeping import never_kept
+from computer_linker.providers.views.names import Kind
 from computer_linker.providers.views.reading import Detail, TextDifference, ViewReader, is_hidden, path_of
-from computer_linker.providers.views.store import Views
+from computer_linker.providers.views.store import Network, Views
 from computer_linker.registry import Capability, Context, Effect, Example, Model, operation, shapes
+
+_NO_DETAIL = Detail()
 
 
 class ShowOptions(Model):
@@ -52,6 +55,7 @@ class ShownChange(Model):
     size_before: Annotated[int | None, Field(description="The present size of a file that changes.")] = None
     link_target: Annotated[str | None, Field(description="Where a link leads that is added or changed.")] = None
     attributes: Annotated[list[str], Field(description="Extended attributes that change.")] = []
+    names: Annotated[int, Field(description="How many names are in a folder that goes.")] = 0
 
 
 class NeverKept(Model):
@@ -67,12 +71,12 @@ class LinkOut(Model):
 class ViewChanges(Model):
     view_id: str
     changes: list[ShownChange]
-    diff: Annotated[str, Field(description="A unified diff of the text files, as far as it fits.")]
+    diff: Annotated[
+        str,
+        Field(description="A unified diff of the text files, as far as it fits; of `merged` ones that of the merge."),
+    ]
     hosts: Annotated[
-        list[str],
-        Field(
-            description="Hosts that its programs connected to; known where the scope's `network` is a list of hosts."
-        ),
+        list[str], Field(description="Hosts that its programs connected to; known where `network` is `some`.")
     ]
     conflicts: Annotated[list[str], Field(description="Paths that changed in the folder since; they cannot be kept.")]
     merged: Annotated[
@@ -80,14 +84,22 @@ class ViewChanges(Model):
     ]
     refused: Annotated[list[NeverKept], Field(description="Changes that are never put in place, and why.")]
     outside: Annotated[list[LinkOut], Field(description="Links among the changes that lead out of the scope.")]
-    running: Annotated[
-        bool, Field(description="True while a program runs in it. What a command leaves running is ended with it.")
+    refused_hosts: Annotated[list[str], Field(description="Hosts that its programs tried and may not reach.")]
+    network: Annotated[
+        Network | None,
+        Field(description="The network of its programs: `closed`, `some` hosts of a list, or `open`: hosts not known."),
+    ]
+    running: Annotated[bool, Field(description="True while a program runs in it.")]
+    program: Annotated[
+        str | None,
+        Field(description="The command that runs in it now. What a command leaves running is ended with it."),
     ]
     truncated: bool
 
 
 @operation(
     "view.show",
+    did="looked at the view",
     needs={Capability.FS_READ},
     effect=Effect.OBSERVE,
     text=shapes.VIEW,
@@ -95,49 +107,56 @@ class ViewChanges(Model):
 )
 async def view_show(ctx: Context, target: str, options: ShowOptions = ShowOptions()) -> ViewChanges:
     """Show what would change in the folder if the view `target` were kept: each name, and a diff of the text files."""
-    view = await run_sync(ctx.use(Views).find, target, ctx.scope.id, ctx.principal)
+    return await run_sync(_looked_at, ctx, target, options)
+
+
+def _looked_at(ctx: Context, target: str, options: ShowOptions) -> ViewChanges:
+    views = ctx.use(Views)
+    view = views.find(target, ctx.scope.id, ctx.principal)
     reader = ViewReader.of(ctx, view)
-    found = await run_sync(reader.changes)
+    found = reader.changes()
+    closed = never_kept(found)
+    possible = [(path, change) for path, change in found if path not in closed] if closed else found
     listed = found[: options.max_changes]
-    closed = await run_sync(never_kept, found)
     is_read = options.max_diff_bytes > 0
-    readable = [(path, change) for path, change in listed if is_read and path not in closed and not is_hidden(path)]
-    texts = dict(zip((p.shown for p, _ in readable), await run_sync(reader.differences, readable), strict=True))
-    merges = await run_sync(reader.merges, [each for each in found if each[1].is_conflict])
+    readable = [each for each in listed if is_read and each[0] not in closed and not is_hidden(each[0])]
+    merges = reader.merges([each for each in found if each[1].is_conflict])
+    texts = dict(zip((path for path, _ in readable), reader.differences(readable, merges), strict=True))
+    details = dict(zip((path for path, _ in readable), reader.details(readable), strict=True))
     diff, is_cut = _joined(list(texts.values()), options.max_diff_bytes)
-    return ViewChanges(
+    reached = reached_by(ctx.use(AuditStore), view)
+    return ViewChanges.model_construct(
         view_id=view.id,
         changes=[
-            _shown(path, change, texts.get(path.shown), detail)
-            for (path, change), detail in zip(listed, await run_sync(_details, reader, listed, readable), strict=True)
+            # Not read: a refused name may be a secret.
+            _shown(
+                path,
+                change,
+                texts.get(path) if texts else None,
+                details.get(path, _NO_DETAIL) if details else _NO_DETAIL,
+            )
+            for path, change in listed
         ],
         diff=diff,
-        hosts=await run_sync(hosts_of, ctx.use(AuditStore), view),
+        hosts=reached.hosts,
+        refused_hosts=reached.refused,
+        network=view.network,
         conflicts=[path.shown for path, change in found if change.is_conflict and path not in merges],
         merged=[path.shown for path in merges],
         refused=[NeverKept(path=path.shown, reason=why) for path, why in closed.items()],
-        outside=[
-            LinkOut(path=path, target=to)
-            for path, to in await run_sync(links_out, reader, [each for each in found if each[0] not in closed])
-        ],
-        running=ctx.use(Views).is_running(view.id),
+        outside=[LinkOut(path=path, target=to) for path, to in links_out(reader, possible)],
+        running=views.program_of(view.id) is not None,
+        program=views.program_of(view.id),
         truncated=is_cut or len(found) > len(listed),
     )
-
-
-def _details(
-    reader: ViewReader, listed: list[tuple[RootedPath, ViewChange]], readable: list[tuple[RootedPath, ViewChange]]
-) -> list[Detail]:
-    """The details of what may be read: a refused name may be a secret."""
-    known = dict(zip((path for path, _ in readable), reader.details(readable), strict=True))
-    return [known.get(path, Detail()) for path, _ in listed]
 
 
 def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None, detail: Detail) -> ShownChange:
     entry, before = change.after or change.before, change.before
     assert entry is not None
     former = None if change.source is None else path_of(path, change.source).shown
-    return ShownChange(
+    # Of known types, and up to ten thousand.
+    return ShownChange.model_construct(
         path=path.shown,
         action=change.action,
         kind=entry.kind,
@@ -153,6 +172,7 @@ def _shown(path: RootedPath, change: ViewChange, text: TextDifference | None, de
         size_before=before.size if before is not None and before.kind == "file" and change.after is not None else None,
         link_target=detail.link_target,
         attributes=list(detail.attributes),
+        names=change.names,
     )
 
 

@@ -10,10 +10,12 @@ from computer_linker.audit.store import AuditStore
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.visible_text import escaped
 from computer_linker.providers.views.changes import Action, ViewChange
-from computer_linker.providers.views.hosts import hosts_of
+from computer_linker.providers.views.hosts import Reached, reached_by
 from computer_linker.providers.views.keeping import never_kept
 from computer_linker.providers.views.merging import MergedText
+from computer_linker.providers.views.preview import previewed
 from computer_linker.providers.views.reading import ViewReader, leads_out
+from computer_linker.providers.views.store import View, Views
 from computer_linker.registry import Context
 
 Found = list[tuple[RootedPath, ViewChange]]
@@ -34,14 +36,28 @@ async def summarised(
 
     Raises LimitExceeded where a person `is_asked` about more than can be shown.
     """
-    hosts = await run_sync(hosts_of, ctx.use(AuditStore), reader.view)
+    reached = await run_sync(reached_by, ctx.use(AuditStore), reader.view)
     closed = await run_sync(never_kept, found)
     links = await run_sync(links_out, reader, chosen)
     lines = [_counted(chosen)]
-    lines += [f"connected to {', '.join(hosts)}"] if hosts else []
+    lines += _network(reader.view, reached)
+    program = ctx.use(Views).program_of(reader.view.id)
+    lines += [escaped(f"still runs: {program}")] if program else ["left running: no process"]
     lines += _named("leads out of the scope", [f"{path} -> {target}" for path, target in links])
     lines += _named("never put in place", [_reason(path.shown, why) for path, why in closed.items()])
-    return [*lines, *await run_sync(partial(reader.previewed, chosen, merges, is_asked=is_asked))]
+    return [*lines, *await run_sync(partial(previewed, reader, chosen, merges, is_asked=is_asked))]
+
+
+def _network(view: View, reached: Reached) -> list[str]:
+    """What its programs could do beyond the folder, which neither keeping nor dropping takes back."""
+    if view.network == "closed":
+        return ["network: closed to it"]
+    if view.network == "open":
+        return ["network: open to it, so the hosts it connected to are not known"]
+    if view.network is None and not reached.hosts:
+        return ["network: not known"]
+    lines = [f"connected to {', '.join(reached.hosts)}"] if reached.hosts else ["connected to no host"]
+    return lines + ([f"tried and was refused: {', '.join(reached.refused)}"] if reached.refused else [])
 
 
 def links_out(reader: ViewReader, found: Found) -> list[tuple[str, str]]:

@@ -14,7 +14,12 @@ class ClosedWindow(Model):
     closed: Annotated[bool, Field(description="False when it stayed: it may be asking whether to save.")]
 
 
-@window_act("window.close", Example("Close a window.", {"target": "0x1e00003"}, runs=False), destructive=True)
+@window_act(
+    "window.close",
+    "closed the window",
+    Example("Close a window.", {"target": "0x1e00003"}, runs=False),
+    destructive=True,
+)
 async def window_close(ctx: Context, target: str) -> ClosedWindow:
     """Ask a window to close, as its title bar's button does. Nothing is forced: unsaved work may be asked about."""
     known = window_by_id(await ctx.computer.windows.list(), target, ctx.scope.policy.excluded_applications)

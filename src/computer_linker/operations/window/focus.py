@@ -10,7 +10,9 @@ class FocusedWindow(Model):
     window: Window
 
 
-@window_act("window.focus", Example("Bring a window to the front.", {"target": "0x1e00003"}, runs=False))
+@window_act(
+    "window.focus", "focused the window", Example("Bring a window to the front.", {"target": "0x1e00003"}, runs=False)
+)
 async def window_focus(ctx: Context, target: str) -> FocusedWindow:
     """Raise a window, restore it when it is minimized, and give it the keyboard."""
     known = window_by_id(await ctx.computer.windows.list(), target, ctx.scope.policy.excluded_applications)

@@ -15,6 +15,7 @@ class WindowList(Model):
 
 @operation(
     "window.list",
+    did="listed windows",
     needs_any={Capability.DESKTOP_OBSERVE, Capability.DESKTOP_CONTROL, Capability.SCREEN_CAPTURE},
     effect=Effect.OBSERVE,
     on="computer",

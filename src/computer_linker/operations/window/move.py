@@ -27,6 +27,7 @@ class MovedWindow(Model):
 
 @window_act(
     "window.move",
+    "moved the window",
     Example(
         "Move and resize.",
         {"target": "0x1e00003", "input": {"x": 10, "y": 40, "width": 800, "height": 600}},

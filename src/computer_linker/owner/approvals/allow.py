@@ -67,6 +67,7 @@ async def answer_for_owner(
 
 @owner_operation(
     "approvals.allow",
+    did="approved {request}",
     effect=Effect.CHANGE,
     where="service",
     text=_text,

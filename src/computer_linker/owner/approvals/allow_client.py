@@ -29,6 +29,7 @@ def _text(result: ClientAllowed) -> Iterator[Shown]:
 
 @owner_operation(
     "approvals.allow_client",
+    did="let the client {client} approve requests",
     effect=Effect.CHANGE,
     where="service",
     text=_text,

@@ -22,6 +22,7 @@ class Closed(Model):
 
 @owner_operation(
     "approvals.close",
+    did="closed approval pages[: {page}]",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [f"Closed {result.closed} page{'' if result.closed == 1 else 's'}."],

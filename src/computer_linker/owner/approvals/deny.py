@@ -54,6 +54,7 @@ def _text(result: Refused) -> Iterator[Shown]:
 
 @owner_operation(
     "approvals.deny",
+    did="denied {request}",
     effect=Effect.CHANGE,
     where="service",
     text=_text,
@@ -68,6 +69,7 @@ async def approvals_deny(ctx: Context, input: DenyInput) -> Refused:
         asked = await answer_for_owner(ctx, input.asked, "no")
         return Refused(id=asked.id, op=asked.op, scope=asked.scope)
     approvals, name = ctx.use(Approvals), input.client or ""
+    ctx.note(asker=name)
     theirs = [one for one in approvals.waiting() if _is_of(one, name)]
     if not theirs:
         raise NotFound(f"Nothing waits of a client {name[:80]!r}.", hint="computer-linker approvals list")

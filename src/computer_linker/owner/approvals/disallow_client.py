@@ -12,6 +12,7 @@ class ClientDisallowed(Model):
 
 @owner_operation(
     "approvals.disallow_client",
+    did="let the client {client} approve requests no more",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [f"The dialog of {result.name} can only refuse from now on."],

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from computer_linker.approvals.terminal import Listed, TerminalApprovals
+from computer_linker.approvals.terminal import Listed, OpenHost, TerminalApprovals
+from computer_linker.providers.network.asking import Asking, Granted
 from computer_linker.registry.owner import Context, Effect, Example, Model, owner_operation
 
 
@@ -31,5 +32,11 @@ async def approvals_list(ctx: Context, input: ListInput = ListInput()) -> Listed
     if input.stays:
         terminals.stay()
     listed = await (terminals.waiting() if input.known is None else terminals.changed(set(input.known)))
-    page = ctx.services.peek(ApprovalPage)
-    return listed if page is None else listed.model_copy(update={"pages": page.opened()})
+    page, asking = ctx.services.peek(ApprovalPage), ctx.services.peek(Asking)
+    pages = [] if page is None else page.opened()
+    hosts = [] if asking is None else [_shown(one) for one in asking.open_hosts()]
+    return listed.model_copy(update={"pages": pages, "hosts": hosts})
+
+
+def _shown(one: Granted) -> OpenHost:
+    return OpenHost(id=one.id, scope=one.scope, host=one.entry, expires_at=one.expires_at)

@@ -45,6 +45,7 @@ def _picture(url: str) -> Iterator[Shown]:
 
 @owner_operation(
     "approvals.phone",
+    did="made a link to the approval page",
     effect=Effect.CHANGE,
     where="service",
     text=_text,

@@ -55,6 +55,7 @@ def _text(result: Pushed) -> Iterator[Shown]:
 
 @owner_operation(
     "approvals.push",
+    did="let requests be pushed[ to {push}][ by {kind}]",
     effect=Effect.CHANGE,
     where="service",
     text=_text,

@@ -19,6 +19,7 @@ class Unpushed(Model):
 
 @owner_operation(
     "approvals.unpush",
+    did="stopped the push of requests[ to {push}]",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [f"Nothing more is sent to {result.id}; its links open nothing."],

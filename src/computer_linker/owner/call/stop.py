@@ -19,6 +19,7 @@ class CallStopped(Model):
 
 @owner_operation(
     "call.stop",
+    did="stopped the call {call}",
     effect=Effect.CHANGE,
     where="running",
     text=lambda result: [f"Stopped {result.operation}."],

@@ -13,6 +13,7 @@ class ClientRemoveInput(Model):
 
 @owner_operation(
     "client.remove",
+    did="took back the setup of {client}",
     effect=Effect.CHANGE,
     where="terminal",
     is_derived=False,

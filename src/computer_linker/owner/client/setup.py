@@ -16,6 +16,7 @@ class ClientSetupInput(Model):
 
 @owner_operation(
     "client.setup",
+    did="set up {client}[ over {over}]",
     effect=Effect.CHANGE,
     where="terminal",
     is_derived=False,

@@ -36,6 +36,7 @@ def _close_pages(ctx: Context) -> None:
 
 @owner_operation(
     "config.set",
+    did="changed the config {change}",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=_text,

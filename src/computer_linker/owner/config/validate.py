@@ -21,7 +21,7 @@ def _text(result: Validity) -> Iterator[Shown]:
     state = "valid" if result.valid else "not valid, and refused"
     yield f"config.json is {state}."
     for item in result.findings:
-        yield f"{item.severity}: {item.message} {item.remedy}"
+        yield f"{item.severity}: {item.message}{'' if item.message.endswith(('.', '?')) else '.'} {item.remedy}".rstrip()
 
 
 @owner_operation(

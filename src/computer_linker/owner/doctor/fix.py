@@ -12,6 +12,7 @@ class Repairs(Model):
 
 @owner_operation(
     "doctor.fix",
+    did="repaired the setup[: {change}]",
     effect=Effect.CHANGE,
     is_derived=False,
     needs_setup=True,
@@ -22,5 +23,6 @@ async def doctor_fix(ctx: Context) -> Repairs:
     done = await to_thread.run_sync(repair, ctx.services.home, ctx.operation_id)
     ctx.effect = "confirmed"
     # The sentence that names the undo is no repair.
-    ctx.note(repairs=sum(ctx.operation_id not in sentence for sentence in done))
+    repairs = [sentence for sentence in done if ctx.operation_id not in sentence]
+    ctx.note(repairs=len(repairs), changed=" ".join(repairs) or None, unchanged=not repairs)
     return Repairs(repairs=done)

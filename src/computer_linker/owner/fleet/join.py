@@ -18,6 +18,7 @@ def _text(result: FleetStatus) -> Iterator[Shown]:
 
 @owner_operation(
     "fleet.join",
+    did="joined a fleet[ at {server}][ as {name}]",
     effect=Effect.CHANGE,
     where="service",
     words=("join",),

@@ -14,6 +14,7 @@ class Left(Model):
 
 @owner_operation(
     "fleet.leave",
+    did="left the fleet[ at {server}]",
     effect=Effect.CHANGE,
     where="service",
     words=("leave",),

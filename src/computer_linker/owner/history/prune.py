@@ -21,6 +21,7 @@ class Pruned(Model):
 
 @owner_operation(
     "history.prune",
+    did="pruned the history[: {removed} events removed]",
     effect=Effect.CHANGE,
     text=lambda result: [f"{result.removed} records removed."],
     deadline_s=None,

@@ -9,14 +9,18 @@ from anyio import to_thread
 from pydantic import Field
 
 from computer_linker.audit.history import History, HistoryFolder
+from computer_linker.audit.redact import is_digest
 from computer_linker.audit.wording import approval_phrase, described
 from computer_linker.errors import NotFound
 from computer_linker.model.history import HistoryEvent
+from computer_linker.model.times import local
 from computer_linker.owner.history.evidence import Stored, diff_of, stored_of
 from computer_linker.registry.owner import Context, Effect, Example, Model, Positional, Shown, Table, owner_operation
 from computer_linker.service.changing_config import changed_lines, kept_config_changes
 
 _HIDDEN = ("number", "summary", "approval")
+_BY_RULES = ("permission_denied", "path_out_of_scope")
+"""Refusals that follow from the rules of a scope."""
 
 
 class ShowInput(Model):
@@ -46,10 +50,11 @@ def _text(result: OperationDetails) -> Iterator[Shown]:
     yield f"{result.who}: {result.what}"
     yield f"{result.outcome}" + (f" ({result.approval})" if result.approval else "")
     yield ""
-    rows = [(name, str(value)) for name, value in event.items() if value is not None and name not in _HIDDEN]
-    facts = [(name, str(value)) for name, value in event["summary"].items() if value is not None]
+    shown = {**event, "startedAt": local(event["startedAt"])}
+    rows = [(_words(name), str(value)) for name, value in shown.items() if value is not None and name not in _HIDDEN]
+    facts = [(_words(name), str(value)) for name, value in event["summary"].items() if value is not None]
     # The digest of a value says nothing beside the value.
-    yield Table([*rows, *(fact for fact in facts if not (result.diff and fact[1].startswith("[")))])
+    yield Table([*rows, *(fact for fact in facts if not (result.diff and is_digest(fact[1])))])
     for title, lines in (
         ("Steps", [f"  {plain.id}  {plain.what}  {plain.outcome}" for plain in map(described, result.steps)]),
         ("Changes", [f"  {line}" for line in result.diff]),
@@ -113,11 +118,22 @@ def _commands(event: HistoryEvent, stored: Stored | None, *, undoable: bool) -> 
     found = [f"computer-linker undo {event['operationId']}"] if undoable else []
     if stored is not None:
         found.append(stored.command)
+    entry = event["summary"].get("entry")
+    if isinstance(entry, str) and not is_digest(entry):
+        # A host that the network gate refused.
+        found.append(shlex.join(["computer-linker", "scope", "allow-host", event["scope"], entry]))
+    if event["scope"] and event["errorCode"] in _BY_RULES:
+        found.append(shlex.join(["computer-linker", "scope", "show", event["scope"]]))
     if event["session"] and not (event["principal"] or "").startswith("cli:"):
         found.append(shlex.join(["computer-linker", "history", "--query", f"session:{_in_quotes(event['session'])}"]))
     if event["approval"] is not None:
         found.append(f"computer-linker history show {event['approval']['answer']}")
     return found
+
+
+def _words(name: str) -> str:
+    """A field's name as a person reads it: `started at` for `startedAt`."""
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda found: f" {found[0].lower()}", name)
 
 
 def _in_quotes(value: str) -> str:

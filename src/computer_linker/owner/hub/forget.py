@@ -18,6 +18,7 @@ class Forgotten(Model):
 
 @owner_operation(
     "hub.forget",
+    did="removed the machine {name}",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [f"{result.forgotten} is no longer trusted."],

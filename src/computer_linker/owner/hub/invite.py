@@ -1,7 +1,6 @@
 """hub.invite: an invitation file for one machine."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +22,7 @@ from computer_linker.registry.owner import (
     owner_operation,
 )
 from computer_linker.service.fleet import FleetManager
-from computer_linker.system import sync
+from computer_linker.system import os, sync
 
 
 class InviteInput(Model):
@@ -49,6 +48,7 @@ def _text(result: Invited) -> Iterator[Shown]:
 
 @owner_operation(
     "hub.invite",
+    did="invited the machine {name}",
     effect=Effect.CHANGE,
     where="service",
     text=_text,
@@ -65,7 +65,7 @@ async def hub_invite(ctx: Context, input: InviteInput) -> Invited:
         invitation = await fleet.invite(input.name)
         await to_thread.run_sync(_write, handle, json.dumps(invitation, indent=1).encode("ascii"))
     except BaseException:
-        os.unlink(path)  # noqa: PTH108  # a file of ours, and no wait
+        os.unlink(path)  # a file of ours, and no wait
         raise
     finally:
         os.close(handle)

@@ -8,6 +8,7 @@ from computer_linker.service.fleet import FleetManager, HubState
 
 @owner_operation(
     "hub.start",
+    did="started a hub[ at {server}]",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [f"The hub's key: {result.key}", Note(f"server: {result.url}")],

@@ -10,6 +10,7 @@ class HubStopped(Model):
 
 @owner_operation(
     "hub.stop",
+    did="stopped the hub[ at {server}]",
     effect=Effect.CHANGE,
     where="service",
     text=lambda _: ["This computer is no longer a hub."],

@@ -18,6 +18,7 @@ class Trusted(Model):
 
 @owner_operation(
     "hub.trust",
+    did="trusted the machine {name}",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [f"{result.trusted} is trusted."],

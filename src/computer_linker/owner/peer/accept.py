@@ -32,6 +32,7 @@ def _text(result: Change) -> Iterator[Shown]:
 
 @owner_operation(
     "peer.accept",
+    did="accepted the changes of the computer {computer}",
     effect=Effect.CHANGE,
     where="service",
     text=_text,

@@ -32,6 +32,7 @@ class Copied(Model):
 
 @owner_operation(
     "peer.copy",
+    did="copied between computers[, from {source} to {destination}]",
     effect=Effect.CHANGE,
     where="service",
     deadline_s=None,

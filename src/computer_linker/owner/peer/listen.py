@@ -20,6 +20,7 @@ class Listening(Model):
 
 @owner_operation(
     "peer.listen",
+    did="changed the peer port[ from {before}][ to {listening}]",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [

@@ -59,6 +59,7 @@ def _text(result: Pairing) -> Iterator[Shown]:
 
 @owner_operation(
     "peer.pair",
+    did="paired a computer[, {computer}]",
     effect=Effect.CHANGE,
     where="service",
     text=_text,

@@ -18,6 +18,7 @@ class Removed(Model):
 
 @owner_operation(
     "peer.remove",
+    did="removed the computer {computer}",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [f"{result.removed} is no longer paired with this computer."],

@@ -1,13 +1,16 @@
 """process.list: every process and agent session that clients started."""
 
 from collections.abc import Iterator
+from typing import Annotated, Any
 
-from computer_linker.audit.wording import process_label
+from pydantic import Field
+
+from computer_linker.audit.wording import person, process_label
 from computer_linker.operations.command.list import ListedProcess, listed_process
 from computer_linker.operations.command.sessions import listed_session
 from computer_linker.providers.agents.agents import Agents
 from computer_linker.providers.agents.sessions import Session, Sessions, session_folder, settled
-from computer_linker.providers.processes.records import Records
+from computer_linker.providers.processes.records import Record, Records
 from computer_linker.providers.processes.table import ProcessTable
 from computer_linker.registry.owner import Context, Effect, Example, Model, Shown, Table, owner_operation
 
@@ -15,6 +18,7 @@ from computer_linker.registry.owner import Context, Effect, Example, Model, Show
 class OwnedProcess(ListedProcess):
     scope: str
     principal: str
+    who: Annotated[str, Field(description="The client that started it, by the name it gives itself; or `owner`.")]
 
 
 class Processes(Model):
@@ -30,6 +34,7 @@ def _text(result: Processes) -> Iterator[Shown]:
             one.process_id,
             one.kind,
             one.scope,
+            one.who,
             one.status,
             _ended(one),
             ", ".join(map(str, one.ports)),
@@ -37,7 +42,7 @@ def _text(result: Processes) -> Iterator[Shown]:
         )
         for one in result.processes
     ]
-    yield Table(rows, ("process", "kind", "scope", "status", "exit", "ports", "command"))
+    yield Table(rows, ("process", "kind", "scope", "who", "status", "exit", "ports", "command"))
 
 
 def _ended(one: OwnedProcess) -> str:
@@ -54,11 +59,15 @@ async def process_list(ctx: Context) -> Processes:
     found = []
     for record in records:
         known = listed_process(record, None if table is None else table.running(record.process_id)).model_dump()
-        found.append(OwnedProcess(**known, scope=record.scope, principal=record.principal))
+        found.append(_owned(known, record))
     for session in _sessions(ctx):
         known = listed_session(session).model_dump()
-        found.append(OwnedProcess(**known, scope=session.scope, principal=session.principal))
+        found.append(_owned(known, session))
     return Processes(processes=sorted(found, key=lambda one: one.started_at, reverse=True))
+
+
+def _owned(known: dict[str, Any], of: Record | Session) -> OwnedProcess:
+    return OwnedProcess(**known, scope=of.scope, principal=of.principal, who=person(of.principal, of.client))
 
 
 def _sessions(ctx: Context) -> list[Session]:

@@ -23,6 +23,7 @@ class AttachInput(Model):
 
 @owner_operation(
     "proof.attach",
+    did="kept as evidence[ {file}]",
     effect=Effect.CHANGE,
     where="service",
     is_derived=False,

@@ -23,6 +23,7 @@ class CaptureInput(Model):
 
 @owner_operation(
     "proof.capture",
+    did="kept a picture as evidence",
     effect=Effect.CHANGE,
     where="service",
     text=lambda result: [f"{result.artifact.id}  {result.artifact.kind}  {result.artifact.size} bytes"],

@@ -58,6 +58,7 @@ def _text(scope: AddedScope) -> Iterator[Shown]:
 
 @owner_operation(
     "scope.add",
+    did="added the scope {scope}[ for {root}]",
     effect=Effect.CHANGE,
     text=_text,
     cautions=lambda input, home: cautions([input.folder] if input.folder else [], home, scope=input.id),
@@ -75,6 +76,7 @@ async def scope_add(ctx: Context, input: AddInput) -> AddedScope:
     if input.computer == (input.folder is not None):
         raise InvalidRequest("Name a folder, or say --computer.", hint="computer-linker scope add --help")
     home = ctx.services.home
+    ctx.note(scope=input.id, root=input.folder)
     root = None if input.folder is None else checked_folder(Path(input.folder), home)
     if await first_config(ctx):
         ctx.warn("Made a config and an owner token.")

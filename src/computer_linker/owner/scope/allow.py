@@ -82,6 +82,7 @@ def text_of(result: Commands) -> Iterator[Shown]:
 
 @owner_operation(
     "scope.allow",
+    did="allowed commands in the scope {scope}[: {command}]",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=text_of,

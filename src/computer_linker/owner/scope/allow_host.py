@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.errors import InvalidRequest
-from computer_linker.model.network import PRESETS, parse_entry, shown_network
+from computer_linker.model.network import ASK, WORDS, parse_entry, shown_network
 from computer_linker.registry.owner import (
     Context,
     Effect,
@@ -27,7 +27,7 @@ Network = bool | list[str]
 class HostInput(Model):
     scope: ScopeArgument
     host: Annotated[
-        str,
+        str | None,
         Field(
             description="HOST[:PORT], *.DOMAIN[:PORT], HOST:PORT=ADDRESS, or apt, cargo, go, npm, pip for the hosts of your "
             "settings. Without a port: 80 and 443.",
@@ -35,7 +35,17 @@ class HostInput(Model):
             max_length=300,
         ),
         Positional(),
-    ]
+    ] = None
+    ask: Annotated[bool, Field(description="Every host that is not in the list: a connection there is put to you.")] = (
+        False
+    )
+
+    @property
+    def entry(self) -> str:
+        """The entry of the list. Raises InvalidRequest unless exactly one is named."""
+        if (self.host is None) != self.ask:
+            raise InvalidRequest("Name a host, or --ask.", field="host")
+        return self.host or ASK
 
 
 class Hosts(Model):
@@ -52,9 +62,10 @@ def text_of(result: Hosts) -> Iterator[Shown]:
 async def change_hosts(ctx: Context, input: HostInput, change: Callable[[Network, str], Network]) -> Hosts:
     """Change the network of a scope by one entry."""
     known_scope(ctx.services.config, input.scope)
-    if input.host not in PRESETS:
+    entry = input.entry
+    if entry not in WORDS:
         try:
-            parse_entry(input.host)
+            parse_entry(entry)
         except ValueError as error:
             raise InvalidRequest(f"{error}.", field="host") from error
     made: list[Hosts] = []
@@ -62,18 +73,20 @@ async def change_hosts(ctx: Context, input: HostInput, change: Callable[[Network
     def edit(document: dict[str, Any]) -> None:
         scope = scope_in(document, input.scope)
         before = scope.get("policy", {}).get("network", False)
-        after = change(before, input.host)
+        after = change(before, entry)
         made.append(Hosts(scope=input.scope, network=after, changed=after != before))
         if after != before:
             scope["policy"] = {**scope.get("policy", {}), "network": after}
 
     await change_config(ctx, edit)
-    ctx.note(scope=input.scope, host=input.host)
+    others = "others, when you say yes" if entry == ASK else None
+    ctx.note(scope=input.scope, host=entry if others is None else None, others=others)
     return made[0]
 
 
 @owner_operation(
     "scope.allow_host",
+    did="allowed a host in the scope {scope}[: {host}][: {others}]",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=text_of,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from computer_linker.errors import Conflict
-from computer_linker.model.network import PRESETS, parse_entry, shown_network
+from computer_linker.model.network import WORDS, parse_entry, shown_network
 from computer_linker.providers.network.reach import entry_for
 from computer_linker.registry.owner import (
     Context,
@@ -72,6 +72,7 @@ async def change_secrets(ctx: Context, input: SecretInput, change: Callable[[Pol
 
 @owner_operation(
     "scope.allow_secret",
+    did="let the scope {scope} use the secret {secret}",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=text_of,
@@ -91,7 +92,7 @@ async def scope_allow_secret(ctx: Context, input: SecretInput) -> Secrets:
                 "Programs of this scope reach every host by themselves; a secret is used only where the gate connects for them.",
                 hint=f"computer-linker scope edit {input.scope} --policy network=false, then allow-host what they need",
             )
-        entries = [parse_entry(text) for text in network or [] if text not in PRESETS]
+        entries = [parse_entry(text) for text in network or [] if text not in WORDS]
         is_reached = any(entry.covers(stored.host, stored.port) for entry in entries)
         hosts = list(network or []) if is_reached else [*(network or []), entry_for(stored.host, stored.port)]
         return {**policy, "secrets": names, "network": hosts}

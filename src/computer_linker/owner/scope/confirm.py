@@ -25,6 +25,7 @@ def _text(result: Confirmed) -> Iterator[Shown]:
 
 @owner_operation(
     "scope.confirm",
+    did="confirmed the folders of the scope {scope}",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=_text,

@@ -11,6 +11,7 @@ from computer_linker.service.scopes import known_scope, scope_in
 
 @owner_operation(
     "scope.deny",
+    did="denied commands in the scope {scope}[: {command}]",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=text_of,

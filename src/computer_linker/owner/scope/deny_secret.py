@@ -6,6 +6,7 @@ from computer_linker.registry.owner import Context, Effect, Example, owner_opera
 
 @owner_operation(
     "scope.deny_secret",
+    did="took the secret {secret} from the scope {scope}",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=text_of,

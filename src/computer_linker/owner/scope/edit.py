@@ -61,6 +61,7 @@ def _text(scope: EditedScope) -> Iterator[Shown]:
 
 @owner_operation(
     "scope.edit",
+    did="changed the scope {change}",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=_text,

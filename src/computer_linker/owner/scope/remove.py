@@ -17,6 +17,7 @@ class Removed(Model):
 
 @owner_operation(
     "scope.remove",
+    did="removed the scope {scope}",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=lambda result: [Note(f"Removed scope {result.id}. Its files are as they were.")],

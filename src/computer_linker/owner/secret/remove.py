@@ -29,6 +29,7 @@ def _text(result: Removed) -> Iterator[Shown]:
 
 @owner_operation(
     "secret.remove",
+    did="removed the secret {name}",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=_text,
@@ -47,7 +48,6 @@ async def secret_remove(ctx: Context, input: RemoveInput) -> Removed:
     if scopes:
         # A later secret of the same name must not be theirs unasked.
         await change_config(ctx, edit)
-    ctx.note(secret=input.name)
     ctx.effect = "confirmed"
     return Removed(name=input.name, scopes=scopes)
 

@@ -17,6 +17,7 @@ class InstallInput(Model):
 
 @owner_operation(
     "service.install",
+    did="installed the service",
     effect=Effect.CHANGE,
     where="terminal",
     is_derived=False,

@@ -10,6 +10,7 @@ from computer_linker.service.install.plan import ServiceManagerFailed
 
 @owner_operation(
     "service.uninstall",
+    did="uninstalled the service",
     effect=Effect.CHANGE,
     where="terminal",
     needs_setup=True,

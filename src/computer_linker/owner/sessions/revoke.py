@@ -50,7 +50,11 @@ def _text(result: Revoked) -> Iterator[Shown]:
 
 
 @owner_operation(
-    "sessions.revoke", effect=Effect.CHANGE, text=_text, examples=[Example("End all.", {"input": {"everything": True}})]
+    "sessions.revoke",
+    did="ended the sessions of {ended}",
+    effect=Effect.CHANGE,
+    text=_text,
+    examples=[Example("End all.", {"input": {"everything": True}})],
 )
 async def sessions_revoke(ctx: Context, input: RevokeInput) -> Revoked:
     """End a session at once, with its running calls: its connection closes, its tokens stop working."""

@@ -41,6 +41,7 @@ def _text(result: Rotated) -> Iterator[Shown]:
 
 @owner_operation(
     "token.rotate",
+    did="made a new owner token",
     effect=Effect.CHANGE,
     text=_text,
     examples=[Example("A new token, shown once.", {"input": {"digest": True}})],

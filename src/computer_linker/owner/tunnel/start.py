@@ -79,6 +79,7 @@ class StartInput(Model):
 
 @owner_operation(
     "tunnel.start",
+    did="opened a tunnel[ by {provider}][ at {address}]",
     effect=Effect.CHANGE,
     where="running",
     deadline_s=150,

@@ -11,6 +11,7 @@ from computer_linker.tunnels.record import TunnelState
 
 @owner_operation(
     "tunnel.stop",
+    did="closed the tunnel[ of {provider}]",
     effect=Effect.CHANGE,
     needs_setup=True,
     text=lambda _: [Note("No tunnel is open.")],

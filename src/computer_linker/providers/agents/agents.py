@@ -19,7 +19,7 @@ from computer_linker.errors import (
 from computer_linker.model.capability import Capability
 from computer_linker.model.ids import new_handle
 from computer_linker.model.paths import RootedPath
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, is_of
 from computer_linker.policy.engine import holds
 from computer_linker.providers.agents.changes import Takeback, summary_of
 from computer_linker.providers.agents.claude import Claude
@@ -93,7 +93,7 @@ class Agents:
 
     async def end_of(self, principal: str | None) -> int:
         """Stop the turns of one caller, or of all; returns how many ran."""
-        theirs = [running for running in self._running.values() if principal in (None, running.session.principal)]
+        theirs = [running for running in self._running.values() if is_of(running.session.principal, principal)]
         async with anyio.create_task_group() as group:
             for running in theirs:
                 group.start_soon(running.live.stop, _STOP_S)
@@ -198,6 +198,7 @@ class Agents:
             target=order.cwd.shown,
             created_at=now(),
             model=order.model,
+            client=order.principal.client,
         )
         self.sessions.place(session.session_id).mkdir(mode=0o700, exist_ok=True)
         live = LiveTurn(

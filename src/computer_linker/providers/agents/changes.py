@@ -1,6 +1,5 @@
 """The changes of a turn: the summary, the diff, and the record with which file.undo reverts them."""
 
-import os
 import stat
 
 from computer_linker.computer.facets.files import Files, Inverse, Stat
@@ -8,6 +7,7 @@ from computer_linker.errors import LimitExceeded, LinkError, NotFound
 from computer_linker.model.paths import RootedPath
 from computer_linker.providers.agents.sessions import ChangedFile, DiffSummary
 from computer_linker.providers.agents.shadow import Changed, Comparison, Shadow
+from computer_linker.system import os
 from computer_linker.undo.journal import Entry, UndoJournal
 
 _MAX_LISTED = 500

@@ -1,7 +1,6 @@
 """Codex: `codex exec --json`, its own sandbox set to what the scope allows and never wider."""
 
 import json
-import os
 import tempfile
 import tomllib
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from computer_linker.providers.agents.program import (
     not_understood,
 )
 from computer_linker.providers.processes.confinement import OwnPlace
+from computer_linker.system import os
 
 _PASSED = (
     "OPENAI_API_KEY", "CODEX_API_KEY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",

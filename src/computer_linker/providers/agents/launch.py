@@ -1,6 +1,5 @@
 """Prepares the command of an agent program: the scope's rules, its own folder, its version."""
 
-import os
 import re
 import tempfile
 from hashlib import blake2b
@@ -15,6 +14,7 @@ from computer_linker.providers.processes.confinement import OwnPlace, ProgramAcc
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
 from computer_linker.providers.processes.runner import Limits, Runner
 from computer_linker.providers.sandbox.boundary import SpawnPlan
+from computer_linker.system import os
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _DEADLINE_S = 20.0

@@ -1,6 +1,5 @@
 """A requested turn, and the mode that the scope allows for it."""
 
-import os
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from computer_linker.providers.git.diff import diff
 from computer_linker.providers.git.run import Git, GitRun
 from computer_linker.providers.git.status import status
 from computer_linker.providers.processes.held_view import ViewUse
+from computer_linker.system import os
 
 
 class TurnView(ViewUse, Protocol):

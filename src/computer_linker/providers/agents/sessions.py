@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import re
 import shutil
 import time
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 
 from computer_linker.model.base import Model
 from computer_linker.providers.agents.program import Event, clip, size_of
+from computer_linker.system import os
 
 Status = Literal["running", "completed", "failed", "stopped", "timed_out", "lost"]
 Workflow = Literal["run", "plan", "review", "fix", "test", "continue"]
@@ -90,6 +90,8 @@ class Session(Model):
     created_at: str
     model: str | None = None
     thread_id: str | None = None
+    client: str | None = None
+    """The name that the client gave itself which began it."""
     turns: list[Turn] = []
 
     @property

@@ -5,7 +5,6 @@ holds the exact bytes of the files. Ignored files, secrets and repositories insi
 """
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -16,13 +15,15 @@ from typing import TypeVar
 
 import anyio
 
+from computer_linker.computer.local.linux.fence import Fence
 from computer_linker.errors import ExecutionFailed, LimitExceeded
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import SENSITIVE_NAMES
 from computer_linker.policy.paths import is_hidden_by
-from computer_linker.providers.child import ProcessGroup, Spec, in_process_group
+from computer_linker.providers.child import ProcessGroup, Spec, in_process_group, without_links
 from computer_linker.providers.git.program import environment, needed_program, program_places
 from computer_linker.providers.held import Held, held
+from computer_linker.system import os
 
 T = TypeVar("T")
 _MAX_FILES = 30_000
@@ -257,10 +258,11 @@ class _Work:
     def _run(self, args: list[str], stdin: bytes | None, limit: int) -> tuple[bytes, bool]:
         extra = {"GIT_DIR": str(self._git_dir), "GIT_WORK_TREE": "."}
         spec = Spec(
-            [needed_program(), "--no-pager", *args], self._place.cwd, environment(extra), stdin=stdin,
-            max_memory=4 << 30, enter=self._fence(),
+            [needed_program(), "--no-pager", *args], self._place.cwd, environment(extra), stdin=stdin, max_memory=4 << 30,
         )  # fmt: skip
-        with self._group.running(spec) as child:
+        fence = Fence((*_READABLE, self._place.fd), (self._git_fd,), program_places())
+        # What the agent started may still run, and exchange a file with a link to a closed one.
+        with self._group.running(without_links(spec, fence)) as child:
             out, is_cut = child.read_all(limit)
             if is_cut:
                 child.kill()
@@ -268,11 +270,6 @@ class _Work:
         if code and not is_cut:
             raise ExecutionFailed(f"The folder could not be compared: {err.decode('utf-8', 'replace')[:300]}")
         return out, is_cut
-
-    def _fence(self) -> Callable[[], None] | None:
-        from computer_linker.computer.local.linux.fence import Fence, fence_around
-
-        return fence_around(Fence((*_READABLE, self._place.fd), (self._git_fd,), program_places()))
 
 
 def _key(cwd: RootedPath) -> str:

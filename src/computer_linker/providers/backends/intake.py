@@ -4,7 +4,6 @@ A file is taken only when the user of this service owns it under this one name, 
 own state: an intake root such as the temporary folder may hold all of these.
 """
 
-import os
 import stat
 import tempfile
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from computer_linker.model.paths import split_target
 from computer_linker.model.scope import Scope
 from computer_linker.policy.names import is_private, is_sensitive
 from computer_linker.providers.backends.found import known_backends
+from computer_linker.system import os
 
 TEMPORARY = "temporary"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

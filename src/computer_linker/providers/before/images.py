@@ -5,7 +5,6 @@ no command can change them. The kernel sets the change time, so no program can h
 """
 
 import contextlib
-import os
 import secrets
 import threading
 import time
@@ -18,9 +17,10 @@ from typing import Self
 from computer_linker.errors import LinkError
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import check_name
-from computer_linker.providers.views.changes import Entry, Parts, as_entry, open_folder
 from computer_linker.providers.views.entries import copy_file, copy_link
+from computer_linker.providers.views.names import Entry, Parts, as_entry, open_folder
 from computer_linker.services import Services
+from computer_linker.system import os
 
 _SETTLED_NS = 20_000_000
 """A file changed this recently may change again within the same tick of the clock, so its copy is not used again."""

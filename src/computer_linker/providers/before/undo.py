@@ -1,13 +1,13 @@
 """Records in the undo journal what a command changed, by its before-image."""
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from computer_linker.computer.facets.files import Inverse, Mark
 from computer_linker.providers.before.images import Image
-from computer_linker.providers.views.changes import Entry, Parts, open_folder
 from computer_linker.providers.views.entries import copy_file, copy_link
+from computer_linker.providers.views.names import Entry, Parts, open_folder
+from computer_linker.system import os
 from computer_linker.undo.journal import Entry as JournalEntry
 
 _MAX_STEPS = 5000

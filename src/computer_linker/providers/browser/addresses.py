@@ -1,14 +1,15 @@
 """Addresses a browser may open: by the scope's policy, and never this service's own or a metadata service."""
 
-import os
 import re
 from collections.abc import Callable
 from urllib.parse import quote, urlsplit
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
-from computer_linker.model.network import PRESETS, canonical_host, parse_entry
+from computer_linker.model.network import WORDS, canonical_host, parse_entry
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
+from computer_linker.providers.network.reach import entry_for
+from computer_linker.system import os
 
 BLANK = "about:blank"
 _MAX_URL = 4096
@@ -72,11 +73,6 @@ def _web(scope: Scope, url: str) -> str:
         raise InvalidRequest("The address has no host.", field="target")
     if parts.username is not None or parts.password is not None:
         raise InvalidRequest("An address with a name or password in it is not opened.", field="target")
-    if not scope.policy.network:
-        raise PermissionDenied(
-            f"Scope {scope.id} has no network. A file of the scope opens by its path; the owner can set `network` in its policy.",
-            rule="network",
-        )
     _refuse_unlisted(scope, parts.hostname, port or (443 if parts.scheme.lower() == "https" else 80))
     return url
 
@@ -84,16 +80,19 @@ def _web(scope: Scope, url: str) -> str:
 def _refuse_unlisted(scope: Scope, host: str, port: int) -> None:
     """Refuse a host that the scope's list does not have; the gate judges again, with the hosts of presets."""
     network = scope.policy.network
-    if isinstance(network, bool) or any(entry in PRESETS for entry in network):
+    if network is True or (network and any(entry in WORDS for entry in network)):
         return
     try:
         name = canonical_host(host)
     except ValueError:
         raise InvalidRequest("The address has no plain host name.", field="target") from None
-    if not any(parse_entry(entry).covers(name, port) for entry in network):
+    if not any(parse_entry(entry).covers(name, port) for entry in network or ()):
+        why = (
+            f"reaches only the hosts of its `network` list, and {name}:{port} is not among them"
+            if network
+            else "has no network; a file of the scope opens by its path"
+        )
+        line = f"computer-linker scope allow-host {scope.id} {entry_for(name, port)}"
         raise PermissionDenied(
-            f"Scope {scope.id} reaches only the hosts of its `network` list, and {name}:{port} is not among them. "
-            f"The owner can allow it: computer-linker scope allow-host {scope.id} {name}:{port}",
-            rule="network",
-            host=name,
+            f"Scope {scope.id} {why}. The owner can allow it: {line}", rule="network", host=name, hint=line
         )

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import shutil
 import sys
 import tempfile
@@ -15,7 +14,7 @@ import anyio
 
 from computer_linker.errors import LimitExceeded, NotFound, ProcessNotFound, ProviderUnavailable
 from computer_linker.model.ids import new_handle
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, is_of, leaves_room
 from computer_linker.model.scope import Scope
 from computer_linker.policy.writers import find_program
 from computer_linker.providers.browser.session import INSTALL, Command, Session
@@ -23,6 +22,7 @@ from computer_linker.providers.processes.confinement import OwnPlace, ProgramAcc
 from computer_linker.providers.processes.prepare import CommandRequest, Preparation, Prepared
 from computer_linker.providers.processes.runner import Runner
 from computer_linker.services import Services
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     from computer_linker.providers.network.gate import Gate
@@ -91,9 +91,9 @@ class Browsers:
                 return session
             if session is not None:
                 await self.end(key)
-            running = sum(one.is_running for one in self._open.values())
-            if running >= MAX_OPEN:
-                raise LimitExceeded(f"{MAX_OPEN} browsers are open already; close one first.", open=running)
+            running = [whose for (_, whose), one in self._open.items() if one.is_running]
+            if len(running) >= MAX_OPEN or not leaves_room(principal.id, running, MAX_OPEN):
+                raise LimitExceeded(f"{len(running)} browsers are open already; close one first.", open=len(running))
             session = await self._started(request, gate)
             self._open[key] = session
             self._timers[key] = [
@@ -114,7 +114,7 @@ class Browsers:
 
     async def end_of(self, principal: str | None) -> int:
         """Stop the browsers of one caller, or of all; returns how many were open."""
-        return sum([await self.end(key) for key in list(self._open) if principal in (None, key[1])])
+        return sum([await self.end(key) for key in list(self._open) if is_of(key[1], principal)])
 
     async def aclose(self) -> None:
         """Stop all browsers."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -29,18 +28,17 @@ from computer_linker.model.ids import new_handle
 from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.model.scope import Scope
 from computer_linker.policy.visible_text import escaped
+from computer_linker.providers.browser.secret_field import SHOWN
 from computer_linker.providers.held import held
 from computer_linker.providers.processes.prepare import Prepared
 from computer_linker.providers.processes.runner import stopped
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     from computer_linker.providers.network.gate import Gate
 
 COMMAND_S = 30.0
-_SHOWN = """(() => JSON.stringify([document.title, document.body ? document.body.innerText : '',
-  ...[...document.querySelectorAll('input:not([type=password]), textarea, select')].map(e => e.value)]))()"""
-"""What a picture of the page could show."""
 _SLACK_S = 5.0
 _MAX_LINE = 40 << 20
 _GRACE_S = 2.0
@@ -165,11 +163,17 @@ class Session:
     async def collect(self, name: str, limit: int) -> bytes:
         """Read and remove a file the browser wrote. Anything but a regular file is refused."""
         content = await anyio.to_thread.run_sync(self._collected, name, limit)
-        if self._shows_secret is not None:
-            (seen,) = await self.ask(("eval", _SHOWN))
-            if self._shows_secret(str(seen.get("result"))):
-                raise Conflict("The page shows a secret that was put into it, so no picture is taken of it.")
+        await self.refuse_shown()
         return content
+
+    async def refuse_shown(self) -> None:
+        """Raise Conflict while the page shows a secret that was put into it, or a field that holds a part of one."""
+        if self._shows_secret is None:
+            return
+        (seen,) = await self.ask(("eval", SHOWN))
+        shown = str(seen.get("result"))
+        if not shown.startswith("hidden ") or self._shows_secret(shown):
+            raise Conflict("The page shows a secret that was put into it, so no picture is taken of it.")
 
     @property
     def holds_secret(self) -> bool:

@@ -1,7 +1,6 @@
 """Runs the decoder: one sandboxed process per file, without network, bounded in time, memory and output."""
 
 import json
-import os
 import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +30,8 @@ from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Co
 from computer_linker.providers.sandbox.probe import interpreter, interpreter_places
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
 from computer_linker.services import Services
+from computer_linker.system import os
+from computer_linker.system.sealing import nameless
 
 TIME_S = 30.0
 MEMORY = 768 << 20
@@ -39,6 +40,7 @@ _AT_ONCE = 4
 _PROGRAM = "from computer_linker.providers.documents.inside.main import main; main()"
 _PATHS = "import sys; sys.path[:0] = {paths!r}"
 """Without `site`, which costs as much time as the rest of the start: the folders it would add are named."""
+_EXTRAS: Mapping[str, Extra] = {"pyarrow": "parquet", "pillow-heif": "heic"}
 _REFUSALS: Mapping[str, type[LinkError]] = {
     "invalid_request": InvalidRequest, "limit_exceeded": LimitExceeded, "not_found": NotFound,
     "execution_failed": ExecutionFailed,
@@ -100,7 +102,8 @@ class Decoder:
     async def _decoded(self, fd: int, request: Mapping[str, Any], boundary: Boundary) -> tuple[bytes, Ended, str]:
         paths = _import_path()
         argv = (interpreter(), "-I", "-S", "-c", _PATHS.format(paths=paths) + "\n" + self.program)
-        confinement = Confinement(programs=(*interpreter_places(), paths[0]))
+        # The descriptor only reads, but could be opened again for writing.
+        confinement = Confinement(programs=(*interpreter_places(), paths[0]), is_bare=True, only_reads=True)
         environ = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/tmp"}  # noqa: S108  # the sandbox's own
         plan, env = self._sandbox.wrap(argv, confinement, environ, boundary=boundary, scanned=Scanned())
         try:
@@ -134,7 +137,7 @@ class Decoder:
 @contextmanager
 def in_memory(content: bytes) -> Iterator[int]:
     """A descriptor of a file with this content that has no name."""
-    fd = os.memfd_create("document", os.MFD_CLOEXEC)
+    fd = nameless("document")
     try:
         view = memoryview(content)
         while view:
@@ -154,7 +157,7 @@ def _import_path() -> list[str]:
 def _refusal(facts: dict[str, Any]) -> LinkError:
     message = str(facts["message"])
     if facts["error"] == "missing":
-        extra: Extra = "parquet" if facts.get("library") == "pyarrow" else "documents"
+        extra = _EXTRAS.get(str(facts.get("library")), "documents")
         return ProviderUnavailable(f"{message} {remedy(extra)}", library=facts.get("library"), extra=extra)
     return _REFUSALS.get(str(facts["error"]), ExecutionFailed)(message)
 

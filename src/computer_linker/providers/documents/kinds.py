@@ -29,7 +29,7 @@ def kind_of(head: bytes) -> str | None:
     if head[4:8] == b"ftyp":
         return "picture" if head[8:12] in _PICTURE_BRANDS else "mp4"
     if head[:4] == b"RIFF":
-        return {b"WEBP": "picture", b"WAVE": "sound"}.get(head[8:12])
+        return {b"WEBP": "picture", b"WAVE": "sound", b"AVI ": "avi"}.get(head[8:12])
     # A PDF may begin after some bytes of another format.
     if head[:2] == b"BM" and head[6:10] == bytes(4):
         return "picture"

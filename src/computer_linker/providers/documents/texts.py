@@ -1,6 +1,5 @@
 """The texts of documents for searching, cached by the digest of their content."""
 
-import os
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +13,7 @@ from computer_linker.providers.documents.decoder import Decoder
 from computer_linker.providers.documents.kinds import HEAD, kind_of
 from computer_linker.providers.held import Held, hold
 from computer_linker.services import Services
+from computer_linker.system import os
 
 ENDINGS = frozenset(
     "pdf docx docm dotx dotm xlsx xlsm xltx pptx pptm ppsx potx odt ods odp odg ott ots otp epub".split()

@@ -1,7 +1,6 @@
 """Making a commit of what is staged, with hooks, signing and editors off, and reading it back."""
 
 import getpass
-import os
 import socket
 import stat
 import subprocess
@@ -14,7 +13,7 @@ from computer_linker.providers.git.program import environment, needed_program
 from computer_linker.providers.git.run import GitRun
 from computer_linker.providers.git.staging import staged_names
 from computer_linker.providers.held import held
-from computer_linker.system import descriptor_path
+from computer_linker.system import descriptor_path, os
 
 COMMIT = ("commit", "--quiet", "--no-gpg-sign", "--no-status", "--no-post-rewrite", "--cleanup=whitespace", "--file=-")
 
@@ -109,7 +108,7 @@ def _account() -> str:
 
 def _person_settings() -> bytes:
     """The user's own settings file, which no repository can choose; only name and address are read from it."""
-    home = os.path.expanduser("~")  # noqa: PTH111
+    home = os.path.expanduser("~")
     env = environment({"HOME": home, "XDG_CONFIG_HOME": f"{home}/.config"})
     del env["GIT_CONFIG_GLOBAL"]
     argv = [needed_program(), "config", "--global", "-z", "--get-regexp", r"^user\.(name|email)$"]

@@ -43,7 +43,7 @@ def diff(run: GitRun, ends: list[str], specs: list[tuple[str, ...]], *, max_byte
         # Files also for two commits: git takes their attributes from the work tree, and contents from it where they are the same.
         output = run(
             "diff", *_ALWAYS, f"--unified={context}", *ends, "--", *wanted, *leave_out,
-            limit=max_bytes + _NAMES_ROOM, files=True,
+            limit=max_bytes + _NAMES_ROOM, no_links=True,
         )  # fmt: skip
         records, patch = _split(output)
         files, hidden = _files(run, records)

@@ -1,6 +1,5 @@
 """The git program: where it is, and the environment and settings under which it runs."""
 
-import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.policy.writers import find_program
+from computer_linker.system import os
 
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -70,6 +70,7 @@ _SETTINGS = (
     ("core.quotePath", "false"),
     ("mailmap.file", "/dev/null"),
     ("trace2.normalTarget", ""),
+    ("worktree.useRelativePaths", "false"),
 )
 
 

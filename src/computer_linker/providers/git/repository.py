@@ -1,6 +1,5 @@
 """The repository a folder lies in, held by descriptor, with everything git would read of it beneath the scope."""
 
-import os
 import re
 import stat
 from collections import OrderedDict
@@ -14,7 +13,8 @@ from typing import Any, TypeVar
 from computer_linker.errors import InvalidRequest, LinkError, NotFound, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import is_hidden_by
-from computer_linker.providers.held import Held, StateMarks, cwd_of, held
+from computer_linker.providers.held import Held, StateMarks, held
+from computer_linker.system import cwd_of, os
 
 _MAX_FILE = 65_536
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -37,6 +37,8 @@ class Repository:
     common: int
     data: tuple[int, ...]
     """Descriptors of the folders with git's own data: settings, history, objects, and where objects are borrowed from."""
+    files: tuple[int, ...]
+    """Descriptors of what git may read of the work tree: all of it, or the scope's folder and the rules for files above that."""
     git_dir: str
     view: tuple[str, ...]
     above: tuple[str, ...]
@@ -106,8 +108,9 @@ def _found_inside(folder: Held, stack: ExitStack) -> Repository | None:
         git_dir = _relative(git.path.parts, parts[:depth])
         data = (git.fd, common.fd, *borrowed)
         return Repository(
-            top.fd, git.fd, common.fd, data, git_dir, parts[depth:], parts[:depth], (), folder.path, StateMarks(top.fd)
-        )
+            top.fd, git.fd, common.fd, data, (top.fd,), git_dir, parts[depth:], parts[:depth], (), folder.path,
+            StateMarks(top.fd),
+        )  # fmt: skip
     return None
 
 
@@ -130,13 +133,27 @@ def _found_above(folder: Held, stack: ExitStack) -> Repository:
         borrowed = _borrowed(held_git, RootedPath(str(top_path), (), folder.path.rules), stack)
         _check_owner(top, git)
         below = root.relative_to(top_path).parts
-        data = (git, *borrowed)
+        data, files = (git, *borrowed), tuple(_of_part(top, below, stack))
         return Repository(
-            top, git, git, data, ".git", (*below, *folder.path.parts), (), below, folder.path, StateMarks(top)
+            top, git, git, data, files, ".git", (*below, *folder.path.parts), (), below, folder.path, StateMarks(top)
         )
     raise NotFound(
         f"{folder.path.shown} is not in a git repository. Bare repositories are not served.", path=folder.path.shown
     )
+
+
+def _of_part(top: int, below: tuple[str, ...], stack: ExitStack) -> Iterator[int]:
+    """The folder of a scope that is a part of the work tree, and the files above it by which git treats the files in it."""
+    folder = top
+    for name in below:
+        for rules in (".gitattributes", ".gitignore"):
+            with suppress(OSError):
+                found = os.open(rules, _READ, dir_fd=folder)
+                stack.callback(os.close, found)
+                yield found
+        folder = os.open(name, _FOLDER, dir_fd=folder)
+        stack.callback(os.close, folder)
+    yield folder
 
 
 def _kind(name: str, folder: int) -> int | None:
@@ -251,8 +268,7 @@ def _is_link(name: str, place: RootedPath) -> PathOutOfScope:
 
 
 def _check_owner(top: int, git: int) -> None:
-    geteuid = getattr(os, "geteuid", None)
-    if geteuid is not None and any(os.fstat(fd).st_uid != geteuid() for fd in (top, git)):
+    if any(os.fstat(fd).st_uid != os.geteuid() for fd in (top, git)):
         raise PermissionDenied("The repository belongs to another user of this system, so git is not run in it.")
 
 

@@ -1,14 +1,14 @@
 """Runs git in a repository: hardened settings, Landlock where available, bounded output."""
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import anyio
 
+from computer_linker.computer.local.linux.fence import Fence, fence_around
 from computer_linker.errors import (
     AlreadyExists,
     Conflict,
@@ -19,11 +19,12 @@ from computer_linker.errors import (
     NotFound,
 )
 from computer_linker.model.paths import RootedPath
-from computer_linker.providers.child import ProcessGroup, Spec, in_process_group
+from computer_linker.providers.child import ProcessGroup, Spec, in_process_group, without_links
 from computer_linker.providers.git.program import environment, needed_program, program_places
 from computer_linker.providers.git.repository import Memory, Repository, repository_of
 from computer_linker.providers.held import held
 from computer_linker.services import Services
+from computer_linker.system import cwd_of, os
 
 _TABLE: tuple[tuple[str, type[LinkError], str], ...] = (
     (r"index\.lock|\.lock': File exists|cannot lock ref", Conflict, "Another git process holds the repository's lock."),
@@ -166,14 +167,20 @@ class GitRun:
         env: Mapping[str, str] | None = None,
         allowed: Sequence[int] = (0,),
         files: bool = False,
+        no_links: bool = False,
+        at: int | None = None,
     ) -> GitOutput:
         """Run git with these arguments. Raises its error unless the exit code is `allowed`.
 
         Without `files` it cannot open those of the work tree: where a name in its own folder leads to one of them, which the
-        scope may close, the kernel refuses.
+        scope may close, the kernel refuses. `no_links` is for what takes contents from the work tree or writes there: a
+        command may exchange a file or folder with a link at any moment, and with it no link leads anywhere. `at` is the held
+        folder of another work tree, to run in and to read instead.
         """
-        reads = (*self.repository.data, *((self.repository.top,) if files else ()))
-        output = self._run(args, stdin, limit, reads, writes, env)
+        tree = self.repository.files if at is None else (at,)
+        fence = self._fence(writes, tree if files or no_links else ())
+        cwd = self.repository.cwd if at is None else cwd_of(at)
+        output = self._run(args, stdin, limit, fence, cwd, env, no_links=no_links)
         if output.code not in allowed and not output.is_cut:
             raise fault_of(output.err, output.code)
         return output
@@ -183,21 +190,23 @@ class GitRun:
         args: Sequence[str],
         stdin: bytes | None,
         limit: int,
-        reads: Sequence[int],
-        writes: Sequence[int],
+        fence: Fence,
+        cwd: str,
         env: Mapping[str, str] | None,
+        *,
+        no_links: bool,
     ) -> GitOutput:
-        repository = self.repository
-        extra = {"GIT_DIR": repository.git_dir, "GIT_WORK_TREE": ".", **(env or {})}
+        extra = {"GIT_DIR": self.repository.git_dir, "GIT_WORK_TREE": ".", **(env or {})}
         spec = Spec(
             [needed_program(), "--no-pager", *args],
-            repository.cwd,
+            cwd,
             environment(extra, self.drivers),
             stdin=stdin,
             max_memory=_MEMORY,
             longest_still_s=_STILL_S,
-            enter=_fence(reads, writes) if self.is_fenced else None,
         )
+        if self.is_fenced:
+            spec = without_links(spec, fence) if no_links else replace(spec, enter=fence_around(fence))
         with self.group.running(spec) as child:
             out, is_cut = child.read_all(limit)
             if is_cut:
@@ -210,11 +219,10 @@ class GitRun:
                 )
         return GitOutput(out, is_cut, code, err.decode("utf-8", "replace"))
 
-
-def _fence(reads: Sequence[int], writes: Sequence[int]) -> Callable[[], None] | None:
-    from computer_linker.computer.local.linux.fence import Fence, fence_around
-
-    return fence_around(Fence((*_READABLE, *reads), tuple(writes), program_places()))
+    def _fence(self, writes: Sequence[int], tree: Sequence[int]) -> Fence:
+        repository = self.repository
+        reads: tuple[str | int, ...] = (*_READABLE, *repository.data, *tree)
+        return Fence(reads, tuple(writes), program_places(), (repository.top,) if tree else ())
 
 
 def _signature(repository: Repository) -> Signature:

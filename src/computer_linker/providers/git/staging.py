@@ -1,11 +1,11 @@
 """Stages, unstages and reads back paths of the index."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from computer_linker.errors import Conflict, NotFound
 from computer_linker.providers.git.run import GitRun
+from computer_linker.system import os
 
 _LIST = ("ls-files", "-z", "--modified", "--others", "--deleted", "--exclude-standard", "--")
 _STAGED = (
@@ -42,7 +42,7 @@ def stage(run: GitRun, wanted: list[tuple[str, ...]]) -> Staged:
     _refuse_filtered(run, chosen)
     own = (repository.git, repository.common)
     if chosen:
-        run("add", "--all", *_FROM_STDIN, stdin=_as_specs(chosen), writes=own, files=True)
+        run("add", "--all", *_FROM_STDIN, stdin=_as_specs(chosen), writes=own, no_links=True)
         left = set(_unique(run(*_LIST, *specs, files=True).out))
         found.is_confirmed = not left & set(chosen)
     return found

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ from computer_linker.providers.sandbox.boundary import Confinement, Folder, Spaw
 from computer_linker.providers.sandbox.places import SYSTEM, home, tool_folders
 from computer_linker.providers.sandbox.sandbox import Sandbox
 from computer_linker.services import Services
+from computer_linker.system import os
 
 log = logging.getLogger(__name__)
 MAX_SERVERS = 6
@@ -215,7 +215,9 @@ class LanguageServers:
                     await child.wait()
             place.server = server
             raise ProviderUnavailable(
-                f"{kind.name} could not be started. {server.last_errors()[:300]}".strip(), reason="start"
+                f"{kind.name} could not be started. {server.last_errors()[:300]} (To install it: {kind.install})",
+                reason="start",
+                remedy=kind.install,
             ) from error
         except BaseException:
             server.kill()
@@ -231,16 +233,21 @@ class LanguageServers:
                 reason="sandbox",
                 remedy="Install bubblewrap: apt-get install bubblewrap",
             )
-        node = self._preparation.locate("node") if kind.needs_node else None
+        needed = {program: inside for name, inside in kind.needs.items() if (program := self._preparation.locate(name))}
+        places = [
+            *_places(command[0], kind),
+            *(each for one, inside in needed.items() for each in _places(one, kind, inside)),
+        ]
         confinement = Confinement(
             readable=(root,),
-            programs=tuple(dict.fromkeys(place for one in (command[0], node) if one for place in _places(one))),
+            programs=tuple(dict.fromkeys(places)),
+            is_bare=not kind.needs_tools,
             network=False,
             cut_unix_sockets=True,
             cwd=root.path,
             cwd_fd=root.fd,
         )
-        folders = [os.path.dirname(one) for one in (command[0], node) if one]  # noqa: PTH120
+        folders = [os.path.dirname(one) for one in (command[0], *needed)]
         env = {
             "PATH": ":".join(dict.fromkeys((*folders, *SYSTEM_PATH.split(":")))),
             "HOME": home(),
@@ -258,13 +265,16 @@ class LanguageServers:
         return plan, env
 
 
-def _places(program: str) -> list[str]:
-    """What a program needs to be seen of this machine: its file and what it leads to; of an npm program its packages."""
+def _places(program: str, kind: Kind, inside: str = "") -> list[str]:
+    """What a program needs to be seen of this machine: its file and what it leads to; its packages or toolchain."""
     found: list[str] = []
     for path in (program, os.path.realpath(program)):
-        head, inside, _ = path.partition("/node_modules/")
-        place = head + "/node_modules" if inside else path
-        if not is_below(place, SYSTEM) and not is_below(place, tool_folders()):
+        head, packaged, _ = path.partition("/node_modules/")
+        above = Path(path).parents[1]
+        is_toolchain = bool(inside) and (above / inside).exists()
+        place = head + "/node_modules" if packaged else str(above) if is_toolchain else path
+        tools = tool_folders() if kind.needs_tools else ()
+        if not is_below(place, SYSTEM) and not is_below(place, tools):
             found.append(place)
     return found
 

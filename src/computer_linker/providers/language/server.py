@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import os
 import re
 import time
 from collections import OrderedDict
@@ -24,6 +23,7 @@ from computer_linker.providers.language.tracked import Parts, Tracked
 from computer_linker.providers.language.uris import uri_of
 from computer_linker.providers.language.wire import CONTENT_MODIFIED, SERVER_CANCELLED, ServerError, Wire
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams
+from computer_linker.system import os
 
 log = logging.getLogger(__name__)
 MAX_FILE = 4 << 20
@@ -33,6 +33,8 @@ _START_S = 60.0
 _ATTEMPTS = 4
 _SETTLE_S = 20.0
 _LOADED_S = 30.0
+_MAX_PROBLEMS, _MAX_TASKS = 10_000, 1000
+"""Problems of one file, and tasks that a server reports as running."""
 _TYPES = {"created": 1, "changed": 2, "deleted": 3}
 
 
@@ -74,6 +76,8 @@ class Server:
             self._pumps.append(Pump(child.stderr, self._stderr.feed))
         self.tracked = Tracked(root, rules)
         self.opened: OrderedDict[Parts, tuple[int, Document]] = OrderedDict()
+        self._uris: set[str] = set()
+        """Of the opened documents. What is reported of others is not kept: a project can make its server report any number."""
         self.lines: OrderedDict[Parts, Lines] = OrderedDict()
         """Texts of files that answers pointed to, dropped when a file changes."""
         self._turn = anyio.Lock()
@@ -121,7 +125,7 @@ class Server:
             "clientInfo": {"name": "computer-linker"},
             "rootUri": uri,
             "rootPath": self.root,
-            "workspaceFolders": [{"uri": uri, "name": os.path.basename(self.root) or "root"}],  # noqa: PTH119
+            "workspaceFolders": [{"uri": uri, "name": os.path.basename(self.root) or "root"}],
             "capabilities": CLIENT,
             "initializationOptions": dict(self._options),
         }
@@ -251,6 +255,7 @@ class Server:
             return known[0]
         self._versions += 1
         uri = uri_of(f"{self.root}/{'/'.join(document.parts)}")
+        self._uris.add(uri)
         if self._options.get("clangdFileStatus"):
             self._file_states[uri] = "busy"
         if known is None:
@@ -270,6 +275,7 @@ class Server:
     def _close(self, parts: Parts) -> None:
         self.opened.pop(parts, None)
         uri = uri_of(f"{self.root}/{'/'.join(parts)}")
+        self._uris.discard(uri)
         self.published.pop(uri, None)
         self._file_states.pop(uri, None)
         self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
@@ -356,18 +362,20 @@ class Server:
             return
         if method == "textDocument/publishDiagnostics":
             version = params.get("version")
-            found = [each for each in params.get("diagnostics", []) if isinstance(each, dict)]
-            self.published[str(params.get("uri"))] = (version if isinstance(version, int) else None, found)
+            found = [each for each in params.get("diagnostics", [])[:_MAX_PROBLEMS] if isinstance(each, dict)]
+            if (uri := str(params.get("uri"))) in self._uris:
+                self.published[uri] = (version if isinstance(version, int) else None, found)
         elif method == "window/logMessage" and self.kind.listed:
             self._is_listed = self._is_listed or re.match(self.kind.listed, str(params.get("message"))) is not None
         elif method == "experimental/serverStatus":
             self._is_loaded = self._is_loaded or params.get("quiescent") is True
         elif method == "textDocument/clangd.fileStatus":
-            self._file_states[str(params.get("uri"))] = "idle" if params.get("state") == "idle" else "busy"
+            if (uri := str(params.get("uri"))) in self._uris:
+                self._file_states[uri] = "idle" if params.get("state") == "idle" else "busy"
         elif method == "$/progress":
             token, value = str(params.get("token")), params.get("value")
             kind = value.get("kind") if isinstance(value, dict) else None
-            if kind == "begin":
+            if kind == "begin" and len(self._running_tasks) < _MAX_TASKS:
                 self._running_tasks.add(token)
             elif kind == "end":
                 self._running_tasks.discard(token)

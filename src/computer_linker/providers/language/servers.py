@@ -23,7 +23,10 @@ class Kind:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Its `initializationOptions`."""
     env: Mapping[str, str] = field(default_factory=dict)
-    needs_node: bool = False
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """Programs that it runs. With a path: the folder two above is the program's toolchain if the path exists in it."""
+    needs_tools: bool = False
+    """It runs programs of a toolchain, which may lie in the home and have settings of the machine."""
     listed: str = ""
     """What it logs once it has listed the root's files: until then its answers lack some of a name's uses."""
     reports_ready: bool = False
@@ -31,6 +34,8 @@ class Kind:
     lists_definitions: bool = True
     """Whether the uses of a name include its definition in a file that is not open."""
     version_argument: str = "--version"
+    is_launcher: bool = False
+    """Its name may be there without the program: rustup's `rust-analyzer` only passes on to a component."""
 
 
 _ANALYSIS = {
@@ -59,7 +64,7 @@ KINDS = (
         {".py": "python", ".pyi": "python"},
         "npm install -g pyright (or: pipx install basedpyright)",
         {"python": {"analysis": _ANALYSIS}, "python.analysis": _ANALYSIS, "basedpyright.analysis": _ANALYSIS},
-        needs_node=True,
+        needs={"node": ""},
         listed=r"(?:Found \d+|No) source file",
     ),
     Kind(
@@ -76,7 +81,7 @@ KINDS = (
             "tsserver": {"logVerbosity": "off", "useSyntaxServer": "never"},
             "preferences": {"includeCompletionsForModuleExports": False},
         },
-        needs_node=True,
+        needs={"node": ""},
     ),
     Kind(
         "clangd",
@@ -101,9 +106,14 @@ KINDS = (
         (("gopls",),),
         {".go": "go"},
         "go install golang.org/x/tools/gopls@latest",
+        needs={"go": "src/runtime"},
         version_argument="version",
+        needs_tools=True,
         env={
             "GOPROXY": "off",
+            "GOSUMDB": "off",
+            # The sandbox's own: what is compiled is not kept.
+            "GOCACHE": "/tmp/go-build",  # noqa: S108
             "GOTOOLCHAIN": "local",
             "GOFLAGS": "-mod=readonly",
             "CGO_ENABLED": "0",
@@ -130,13 +140,17 @@ KINDS = (
             "files": {"watcher": "client"},
         },
         {"CARGO_NET_OFFLINE": "true"},
+        needs={"cargo": "", "rustc": ""},
+        needs_tools=True,
         reports_ready=True,
+        is_launcher=True,
     ),
     Kind(
         "jdtls",
         (("jdtls", "-data", "/tmp/jdtls"),),  # noqa: S108  # the sandbox's own
         {".java": "java"},
         "See github.com/eclipse-jdtls/eclipse.jdt.ls, or: brew install jdtls",
+        needs_tools=True,
         options={
             "settings": {
                 "java": {

@@ -4,7 +4,6 @@ The kernel reports a change when it is made, so what a call finds changed is all
 or past it. Folders that cannot be watched are listed again at every call.
 """
 
-import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Literal
 from computer_linker.model.paths import PathRules
 from computer_linker.policy.paths import is_hidden_by
 from computer_linker.providers.sandbox.watches import Watches
+from computer_linker.system import os
 
 MAX_FOLDERS = 20_000
 _MAX_DEPTH = 48

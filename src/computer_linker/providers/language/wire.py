@@ -113,17 +113,15 @@ class Wire:
     def _handle(self, raw: bytes) -> None:
         try:
             message = json.loads(raw)
-        except ValueError:
+            if "method" in message and "id" in message:
+                self._reply(message["id"], str(message["method"]), message.get("params"))
+            elif "method" in message:
+                self._noted(str(message["method"]), message.get("params"))
+            else:
+                self._settle(message)
+        except (ValueError, RecursionError, AttributeError, TypeError, LimitExceeded):
+            # It does not speak the protocol, or does not read the answers to what it asks.
             self._broken()
-            return
-        if not isinstance(message, dict):
-            self._broken()
-        elif "method" in message and "id" in message:
-            self._reply(message["id"], str(message["method"]), message.get("params"))
-        elif "method" in message:
-            self._noted(str(message["method"]), message.get("params"))
-        else:
-            self._settle(message)
 
     def _reply(self, number: Any, method: str, params: Any) -> None:
         try:

@@ -3,18 +3,28 @@
 import ssl
 from collections.abc import Callable, Collection
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Self
 
 from computer_linker.computer.facets.processes import StagedText
 from computer_linker.providers.network.authority import Authority, bundle_text, system_bundle
+from computer_linker.providers.network.browser_trust import trusting
 from computer_linker.providers.network.opened import Handle, made_in_thread
+from computer_linker.providers.network.ssh_agent import AgentKey, SshAgent
 from computer_linker.services import Services
 from computer_linker.vault.mask import Mask, Replaced
 from computer_linker.vault.secret import StoredSecret, placeholder_for
+from computer_linker.vault.ssh_key import host_name, load_key, public_blob
 from computer_linker.vault.vault import Vault
 
 _FOLDER = "/run/computer-linker"
 _OWN, _ALL = f"{_FOLDER}/authority.pem", f"{_FOLDER}/certificates.pem"
+AGENT = f"{_FOLDER}/ssh/agent"
+_KNOWN_HOSTS = f"{_FOLDER}/ssh_known_hosts"
+_SSH_SETTINGS = ("/etc/ssh/ssh_config", "/usr/etc/ssh/ssh_config")
+_SSH_TEXT = f"""GlobalKnownHostsFile {_KNOWN_HOSTS} /etc/ssh/ssh_known_hosts
+"""
+"""Of two values of a setting ssh takes the first."""
 _NAMED_IN = (
     "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "npm_config_cafile",
     "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE", "DENO_CERT",
@@ -29,7 +39,11 @@ class CommandSecrets:
     def __init__(self, vault: Vault, allowed: Callable[[], Collection[str]]) -> None:
         self._vault, self._allowed = vault, allowed
         names = allowed()
-        self._stored = [each for each in vault.all if each.name in names and each.is_for(each.host, each.port)]
+        usable = [each for each in vault.all if each.name in names]
+        self._stored = [each for each in usable if each.is_for(each.host, each.port)]
+        self._keys = frozenset(each.name for each in usable if each.scheme == "ssh")
+        self.agent = SshAgent(self._agent_keys) if self._keys else None
+        """Signs with the SSH keys of the scope; None without any."""
         self._placeholders = {each.name: placeholder_for(each.value) for each in self._stored}
         self._hosts: dict[tuple[str, int], _HostSecrets] = {}
 
@@ -42,7 +56,7 @@ class CommandSecrets:
             return () if found is None else found.policy.secrets
 
         made = cls(services.use(Vault), allowed)
-        return made if made._stored else None
+        return made if made._stored or made.agent else None
 
     @cached_property
     def authority(self) -> Authority:
@@ -58,8 +72,11 @@ class CommandSecrets:
         return made
 
     def environment(self) -> dict[str, str]:
-        """The placeholders, the certificates, and a credential helper for git."""
-        made = dict.fromkeys(_NAMED_IN, _ALL) | {"NODE_EXTRA_CA_CERTS": _OWN}
+        """The placeholders, the certificates, a credential helper for git, and the agent's socket."""
+        made = {} if self.agent is None else {"SSH_AUTH_SOCK": AGENT}
+        if not self._stored:
+            return made
+        made |= dict.fromkeys(_NAMED_IN, _ALL) | {"NODE_EXTRA_CA_CERTS": _OWN}
         made |= {each.variable: self._placeholders[each.name] for each in self._stored}
         logins = [each for each in self._stored if "authorization" in each.headers]
         for at, each in enumerate(logins):
@@ -68,11 +85,45 @@ class CommandSecrets:
         return made | ({"GIT_CONFIG_COUNT": str(len(logins))} if logins else {})
 
     def files(self) -> tuple[StagedText, ...]:
-        """The certificates, as files of the sandbox; also in the place of the system's own bundle."""
-        bundle = system_bundle()
-        every = bundle_text(bundle) + "\n" + self.authority.pem
-        own = StagedText(_OWN, self.authority.pem)
-        return own, StagedText(_ALL, every), *(() if bundle is None else (StagedText(bundle, every),))
+        """The certificates, as files of the sandbox; also in the place of the system's own bundle. And the keys of SSH hosts."""
+        made: list[StagedText] = [] if self.agent is None else self._ssh_files()
+        if self._stored:
+            bundle = system_bundle()
+            every = bundle_text(bundle) + "\n" + self.authority.pem
+            made += (StagedText(_OWN, self.authority.pem), StagedText(_ALL, every))
+            made += () if bundle is None else (StagedText(bundle, every),)
+            made += self._browsers[1]
+        return tuple(made)
+
+    def emptied(self) -> tuple[str, ...]:
+        """Folders of settings that `files` makes anew."""
+        return self._browsers[0] if self._stored else ()
+
+    @cached_property
+    def _browsers(self) -> tuple[tuple[str, ...], list[StagedText]]:
+        return trusting(self.authority.pem)
+
+    def _ssh_files(self) -> list[StagedText]:
+        hosts = (each for each in self._vault.all if each.name in self._keys)
+        lines = (f"{host_name(each.host, each.port)} {key}\n" for each in hosts for key in each.host_keys)
+        settings = (path for path in _SSH_SETTINGS if Path(path).is_file())
+        own = StagedText(_KNOWN_HOSTS, "".join(lines))
+        return [own, *(StagedText(path, _SSH_TEXT + bundle_text(path)) for path in settings)]
+
+    def _agent_keys(self) -> list[AgentKey]:
+        names = self._allowed()
+        return [
+            AgentKey(
+                each.name,
+                each.host,
+                each.port,
+                each.user,
+                frozenset(map(public_blob, each.host_keys)),
+                load_key(each.value),
+            )
+            for each in self._vault.all
+            if each.name in self._keys and each.name in names and each.scheme == "ssh"
+        ]
 
     def _now(self) -> list[StoredSecret]:
         names = self._allowed()

@@ -6,24 +6,26 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from computer_linker.model.network import address_of, split_host
+from computer_linker.providers.network.exchanges import ANSWER_S, Exchange, Exchanges, request_pattern
 from computer_linker.providers.network.messages import (
     BadMessage,
     Framing,
     Head,
     copy_body,
     framing_of,
+    parsed_request,
     read_request,
     read_response,
     refusal,
 )
 from computer_linker.providers.network.passage import Upstream
+from computer_linker.providers.network.pour import join
 from computer_linker.providers.network.reach import Refused
-from computer_linker.providers.network.stream import IDLE_S, Ended, Stream, join
+from computer_linker.providers.network.stream import IDLE_S, Ended, Stream
 
 _HEAD_S = 15.0
-_ANSWER_S = 3600.0
-"""A large body may take long to send before the answer begins."""
 _BODILESS = (b"204", b"304")
+_FUTILE = 2
 
 
 class Outside(Protocol):
@@ -34,6 +36,10 @@ class Outside(Protocol):
     async def connect(self, host: str, port: int) -> Upstream: ...
 
     def refused(self, refused: Refused) -> None: ...
+
+    def exchanges(self) -> Exchanges | None:
+        """What serves plain requests outside the loop; None where all are judged there."""
+        ...
 
 
 class Forward:
@@ -48,14 +54,17 @@ class Forward:
         self._default_port = default_port
         self._upstream = upstream
         self._place = self._origin
+        self._is_new = upstream is not None
         self._has_begun = False
         """The answer to the present request has begun, so that no other can be given."""
+        self._futile = -1
+        """How often in a row nothing was served outside the loop; less than 0 while there was one request only."""
 
     async def run(self) -> None:
         """Serve requests until either side ends the connection."""
         try:
             wait_s = _HEAD_S
-            while await self._one(wait_s):
+            while await self._one(wait_s) and await self._exchanged():
                 wait_s = IDLE_S
         except Refused as refused:
             await self._client.send(refusal(str(refused)))
@@ -66,17 +75,41 @@ class Forward:
             if self._upstream is not None:
                 self._upstream.close()
 
+    async def _exchanged(self) -> bool:
+        """Let plain requests be served outside the loop, until one needs it; False when the connection is over."""
+        client, upstream, place = self._client, self._upstream, self._place
+        if self._futile < 0:
+            # Most connections have no second one.
+            self._futile = 0
+            return True
+        exchanges = self._outside.exchanges() if self._futile < _FUTILE else None
+        if exchanges is None or upstream is None or place is None or client.held or upstream.stream.held:
+            return True
+        pattern = request_pattern(_authority(place, self._default_port), is_proxy=self._origin is None)
+        exchange = Exchange(client, upstream, pattern, place)
+        await exchanges.serve(exchange)
+        self._futile = 0 if exchange.served else self._futile + 1
+        await client.send(exchange.untaken)
+        await upstream.send(exchange.unsent)
+        if exchange.request is None:
+            return True
+        request = parsed_request(exchange.request)
+        self._has_begun = False
+        return await self._answer(request, upstream, is_upgrade=False)
+
     async def _one(self, wait_s: float) -> bool:
         """Forward one request and its response; False when the connection is over."""
-        if not self._client.held:
-            async with asyncio.timeout(wait_s):
-                if not await self._client.more():
-                    return False
-        async with asyncio.timeout(_HEAD_S):
-            request = await read_request(self._client)
+        self._has_begun = False
+        limit = self._client.limit
+        limit.set(wait_s)
+        if not self._client.held and not await self._client.more():
+            return False
+        limit.set(_HEAD_S)
+        request = await read_request(self._client)
+        # What follows has limits of its own, or waits for the owner.
+        limit.set(None)
         if request is None:
             return False
-        self._has_begun = False
         try:
             place, path = self._destination(request)
         except Refused as refused:
@@ -92,7 +125,9 @@ class Forward:
         answer = self._answer(request, upstream, is_upgrade=bool(upgrade))
         if not framing:
             return await answer
-        return await self._with_body(copy_body(self._client, upstream.stream, framing, upstream.sent), answer)
+        return await self._with_body(
+            copy_body(self._client, upstream.stream, framing, upstream.sent, self._client.limit), answer
+        )
 
     async def _with_body(self, body: Coroutine[Any, Any, None], answer: Coroutine[Any, Any, bool]) -> bool:
         """Send the body while the answer may come already; a body that fails ends both."""
@@ -112,8 +147,8 @@ class Forward:
     async def _answer(self, request: Head, upstream: Upstream, *, is_upgrade: bool) -> bool:
         while True:
             upstream.stream.acknowledge()
-            async with asyncio.timeout(_ANSWER_S):
-                response = await read_response(upstream.stream)
+            self._client.limit.set(ANSWER_S)
+            response = await read_response(upstream.stream)
             status = response.first[1]
             first = status_line(response)
             if status == b"101":
@@ -140,8 +175,10 @@ class Forward:
             upstream.received(framing)
             framing = 0
         await self._client.send(head)
+        if not framing:
+            return keeps
         upstream.stream.acknowledge()
-        await copy_body(upstream.stream, self._client, framing, upstream.received)
+        await copy_body(upstream.stream, self._client, framing, upstream.received, self._client.limit)
         return keeps
 
     def _outgoing(self, request: Head, upstream: Upstream) -> None:
@@ -188,6 +225,10 @@ class Forward:
         """The open connection to this host, judged again because the rules may have changed, or a new one."""
         try:
             if self._upstream is not None and self._place == place:
+                if self._is_new:
+                    # Judged a moment ago, when it was opened for this request.
+                    self._is_new = False
+                    return self._upstream
                 await self._outside.judge(*place)
                 if self._upstream.is_usable():
                     return self._upstream

@@ -6,8 +6,8 @@ network each allowed name has an address of its own, and what connects there is 
 
 import asyncio
 import logging
-import os
 import re
+import select
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -17,17 +17,23 @@ from typing import Any, NamedTuple
 
 from computer_linker.model.network import canonical_host, split_host
 from computer_linker.providers.network import hello, socks
+from computer_linker.providers.network.exchanges import Exchanges
 from computer_linker.providers.network.forward import Forward
 from computer_linker.providers.network.messages import MAX_HEAD, BadMessage, refusal
 from computer_linker.providers.network.opened import Opened, Secrets
 from computer_linker.providers.network.passage import Passage, Upstream, connected
+from computer_linker.providers.network.pour import join
 from computer_linker.providers.network.reach import Reach, Refused
-from computer_linker.providers.network.stream import IDLE_S, Ended, Stream, join
+from computer_linker.providers.network.stream import IDLE_S, Ended, Stream
+from computer_linker.system import os
 
 log = logging.getLogger(__name__)
 _GREETING_S = 15.0
 _MAX_CONNECTIONS = 256
+_QUEUE = 128
 _MAX_LINE = 8192
+_BURST, _PER_S = 512, 100.0
+"""New connections of one gate: so many at once, then so many a second. Each costs the service's own loop time."""
 _RETRY_S = 0.2
 """Wait after a failed accept: there are no descriptors left, which passes."""
 _CONNECT = b"CONNECT "
@@ -37,6 +43,8 @@ _SPACES = b"\t\n\v\f\r \x1c\x1d\x1e\x1f\x85\xa0"
 _VERSION = re.compile(rb"[^!-~]HTTP/", re.IGNORECASE)
 _METHOD = re.compile(rb"[A-Za-z_-]+[" + _SPACES + rb"]")
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1b\x7f]")
+Handle = Callable[[Stream], Awaitable[None]]
+"""Serves one connection."""
 _FAILURES = (OSError, TimeoutError, Ended, BadMessage, ValueError)
 
 
@@ -56,11 +64,17 @@ class Gate:
         """Called when it is closed and all connections are reported."""
         self._secrets = secrets
         """What a host is opened for; None leaves its TLS closed."""
+        self.connected: Callable[[Upstream], None] = lambda _upstream: None
+        """Called with each connection to a host before anything goes through it."""
         self._is_closed = False
+        self._exchanges: Exchanges | None = None
+        self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.connections = 0
         """How many are open."""
         self.port = 0
+        self._next_at = 0.0
+        """When the next connection is taken, were all since the last pause taken evenly."""
         self.refusals: deque[str] = deque(maxlen=20)
         """Recent refusals: host and reason, never the rest of an address."""
 
@@ -77,20 +91,24 @@ class Gate:
                 listener.bind(f"/proc/self/fd/{held}/gate.sock")
             finally:
                 os.close(held)
-            listener.listen(128)
+            listener.listen(_QUEUE)
         self.serve(listener, self.greet)
 
-    def serve(self, listener: socket.socket, handle: Callable[[Stream], Awaitable[None]]) -> None:
+    def serve(self, listener: socket.socket, handle: Handle) -> None:
         """Take connections of a listener, which belongs to the gate from now on."""
         listener.setblocking(False)
-        # Closed once the loop no longer watches it: its number may be another socket's at once.
-        self._start(self._accept(listener, handle)).add_done_callback(lambda _task: listener.close())
+        self._listeners.append(listener)
+        asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener, handle)
 
     def close(self) -> None:
         """Stop, and end all connections."""
         self._is_closed = True
+        for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+            listener.close()
+        self._listeners.clear()
         if not self._tasks:
-            self._ended()
+            self._end()
         for task in list(self._tasks):
             task.cancel()
 
@@ -109,6 +127,16 @@ class Gate:
         """Keep and report a refusal."""
         self.refusals.append(f"{refused.host}: {refused.why}")
         self._report(Passage(refused.host, refused.port, "refused", refused.why, refused.entry))
+
+    def exchanges(self) -> Exchanges | None:
+        """What serves plain requests outside the loop; None without epoll, a free descriptor or room for a thread."""
+        if self._exchanges is None and not self._is_closed and hasattr(select, "epoll"):
+            try:
+                self._exchanges = Exchanges(self._reach.is_still_allowed)
+            except (OSError, RuntimeError) as error:
+                # Tried again at the next request, so that it is not worth a line of the log each.
+                log.debug("the gate serves a connection in the loop: %s", error)
+        return self._exchanges
 
     async def judge(self, host: str, port: int) -> tuple[str, list[str]]:
         """The canonical host, and its addresses. Raises Refused, or why there are none; both are reported here."""
@@ -129,14 +157,17 @@ class Gate:
         except (OSError, TimeoutError) as error:
             self._report(Passage(host, port, "failed", type(error).__name__))
             raise
-        return Upstream(stream, Passage(host, port, "allowed"), self._report)
+        upstream = Upstream(stream, Passage(host, port, "allowed"), self._report)
+        self.connected(upstream)
+        return upstream
 
     async def greet(self, client: Stream) -> None:
         """Serve a client of the proxy: the first bytes are those of one of its protocols."""
-        async with asyncio.timeout(_GREETING_S):
-            if not await client.more():
-                return
-            asked = await _asked(client)
+        client.limit.set(_GREETING_S)
+        if not await client.more():
+            return
+        asked = await _asked(client)
+        client.limit.set(None)
         if asked is None:
             await Forward(client, self).run()
             return
@@ -187,21 +218,40 @@ class Gate:
         else:
             await join(client, upstream.stream, upstream.sent, upstream.received)
 
-    async def _accept(self, listener: socket.socket, handle: Callable[[Stream], Awaitable[None]]) -> None:
+    def _accept(self, listener: socket.socket, handle: Handle) -> None:
+        """Take what waits at a listener, as far as its queue and the pace go."""
         loop = asyncio.get_running_loop()
-        while True:
+        for _ in range(_QUEUE):
+            now = loop.time()
+            if self._next_at > now:
+                # The others wait in the kernel's queue, at their program's cost.
+                self._rest(listener, handle, self._next_at - now)
+                return
             try:
-                sock, _ = await loop.sock_accept(listener)
+                sock, _ = listener.accept()
+            except BlockingIOError:
+                return
             except OSError as error:
                 log.warning("the gate took no connection: %s", error)
-                await asyncio.sleep(_RETRY_S)
-                continue
+                self._rest(listener, handle, _RETRY_S)
+                return
+            self._next_at = max(self._next_at, now - _BURST / _PER_S) + 1 / _PER_S
             if self.connections >= _MAX_CONNECTIONS:
                 sock.close()
-                continue
-            self.begin(sock, handle)
+            else:
+                self.begin(sock, handle)
 
-    def begin(self, sock: socket.socket, handle: Callable[[Stream], Awaitable[None]]) -> None:
+    def _rest(self, listener: socket.socket, handle: Handle, seconds: float) -> None:
+        """Take no connection for a while."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener.fileno())
+        loop.call_later(seconds, self._accept_again, listener, handle)
+
+    def _accept_again(self, listener: socket.socket, handle: Handle) -> None:
+        if listener in self._listeners:
+            asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener, handle)
+
+    def begin(self, sock: socket.socket, handle: Handle) -> None:
         """Serve a connection, which belongs to the gate from now on."""
         client = Stream(sock)
         self.connections += 1
@@ -212,9 +262,10 @@ class Gate:
         self.connections -= 1
         client.close()
 
-    async def _served(self, client: Stream, handle: Callable[[Stream], Awaitable[None]]) -> None:
+    async def _served(self, client: Stream, handle: Handle) -> None:
         try:
-            await handle(client)
+            with client.limit.held():
+                await handle(client)
         except _FAILURES as error:
             # Bytes may have been forwarded, so that no error response is possible.
             log.debug("a connection of the gate ended: %r", error)
@@ -228,7 +279,13 @@ class Gate:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if self._is_closed and not self._tasks:
-            self._ended()
+            self._end()
+
+    def _end(self) -> None:
+        if self._exchanges is not None:
+            self._exchanges.close()
+            self._exchanges = None
+        self._ended()
 
 
 class _Answers(NamedTuple):
@@ -260,7 +317,7 @@ async def _asked(client: Stream) -> tuple[str, int, _Answers] | None:
 
 async def _client_speaks_first(client: Stream, server: Stream) -> bool:
     """Wait for the first bytes of either side."""
-    if client.held:
+    if client.held or client.has_more():
         return True
     loop = asyncio.get_running_loop()
     first: asyncio.Future[Stream] = loop.create_future()
@@ -270,10 +327,10 @@ async def _client_speaks_first(client: Stream, server: Stream) -> bool:
             first.set_result(stream)
 
     for stream in (client, server):
-        loop.add_reader(stream.sock.fileno(), readable, stream)
+        loop.add_reader(stream.handed_on().fileno(), readable, stream)
+    client.limit.set(IDLE_S)
     try:
-        async with asyncio.timeout(IDLE_S):
-            found = await first
+        found = await first
     finally:
         for stream in (client, server):
             loop.remove_reader(stream.sock.fileno())
@@ -282,31 +339,31 @@ async def _client_speaks_first(client: Stream, server: Stream) -> bool:
 
 async def _named_in_hello(client: Stream) -> str | None:
     """The server's name of the hello that is held, read on until it is whole."""
-    async with asyncio.timeout(_GREETING_S):
-        while True:
-            try:
-                return hello.server_name(client.held)
-            except IndexError:
-                if len(client.held) > hello.MAX_HELLO or not await client.more():
-                    raise Ended from None
-            except hello.Unreadable:
+    client.limit.set(_GREETING_S)
+    while True:
+        try:
+            return hello.server_name(client.held)
+        except IndexError:
+            if len(client.held) > hello.MAX_HELLO or not await client.more():
                 raise Ended from None
+        except hello.Unreadable:
+            raise Ended from None
 
 
 async def _is_http(client: Stream) -> bool:
     """Whether a line with ` HTTP/` comes first, or one too long to tell; blank lines before it count, as servers skip them."""
-    async with asyncio.timeout(_GREETING_S):
-        while True:
-            line, ends, _ = client.held.lstrip(_SPACES).partition(b"\n")
-            if _VERSION.search(line):
-                return True
-            # Some servers take any byte in an address, so that one of these tells nothing after a method.
-            if ends or (_BINARY.search(line) and not _METHOD.match(line)):
-                return False
-            if len(line) > _MAX_LINE:
-                return True
-            if not await client.more():
-                return False
+    client.limit.set(_GREETING_S)
+    while True:
+        line, ends, _ = client.held.lstrip(_SPACES).partition(b"\n")
+        if _VERSION.search(line):
+            return True
+        # Some servers take any byte in an address, so that one of these tells nothing after a method.
+        if ends or (_BINARY.search(line) and not _METHOD.match(line)):
+            return False
+        if len(line) > _MAX_LINE:
+            return True
+        if not await client.more():
+            return False
 
 
 def _canonical(name: str) -> str | None:

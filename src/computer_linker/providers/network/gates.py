@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,21 +13,24 @@ from urllib.parse import urlsplit
 
 from computer_linker.computer.facets.processes import PROXY, InnerNetwork
 from computer_linker.errors import ExecutionFailed, LinkError, PermissionDenied
-from computer_linker.model.network import PRESETS, Entry, address_of, parse_entry
+from computer_linker.model.network import ASK, PRESETS, WEB_PORTS, Entry, address_of, parse_entry
 from computer_linker.model.principal import Principal
 from computer_linker.model.scope import Scope
 from computer_linker.policy.writers import writer_of, writers_of
+from computer_linker.providers.network.asking import Asking
 from computer_linker.providers.network.gate import Gate
 from computer_linker.providers.network.passage import Passage
 from computer_linker.providers.network.presets import preset_entries, trusted_by
-from computer_linker.providers.network.reach import Own, Reach, Refused, Rules, own_ports
+from computer_linker.providers.network.reach import NOT_LISTED, Own, Reach, Refused, Rules, own_ports
 from computer_linker.providers.network.resolver import Resolver
 from computer_linker.providers.network.stream import Stream
 from computer_linker.providers.network.unanswered import AF_PACKET, Unanswered
+from computer_linker.providers.sandbox.boundary import Confinement
 from computer_linker.services import Services
 
 if TYPE_CHECKING:
     from computer_linker.providers.network.command_secrets import CommandSecrets
+    from computer_linker.providers.sandbox.inner_socket import InnerSocket
 
 _PRESETS_S = 30.0
 _KNOWN_S = 0.1
@@ -57,10 +61,12 @@ class CommandGate:
     ) -> None:
         self._gates, self._scope = gates, scope
         self.secrets = secrets
-        self._reach = Reach(partial(gates.rules, scope.id), gates.own)
+        self._reach = gates.reach(scope, principal)
         self._record = _Recorder(gates, scope, principal, program)
         opens = (lambda _host, _port: None) if secrets is None else secrets.of
         self._gate = Gate(self._reach, self._report, lambda: self._record.close(self.operation), opens)
+        if secrets is not None and secrets.agent is not None:
+            self._gate.connected = secrets.agent.witness.watch
         self._is_closed = False
         self._resolver: Resolver | None = None
         self._unanswered: list[Unanswered] = []
@@ -69,19 +75,41 @@ class CommandGate:
         self._inner: list[int] = []
         self.operation: str | None = None
         """The operation that the command belongs to."""
-        entries = gates.rules(scope.id).entries
+        rules = gates.rules(scope.id)
+        entries, further = rules.entries, WEB_PORTS if rules.asks else ()
         self.inner = InnerNetwork(
             # A preset may name the proxy's own port; such a host is reached through the proxy alone.
-            tuple(sorted({port for entry in entries for port in entry.ports} - {PROXY[1]})),
+            tuple(sorted({port for entry in entries for port in entry.ports}.union(further) - {PROXY[1]})),
             tuple(dict.fromkeys(host for entry in entries if _needs_address(host := entry.host))),
             self._opened,
         )
+
+    def shown_in(self, confinement: Confinement) -> Confinement:
+        """The confinement with the network of the gate, and the files by which programs trust it."""
+        if self.secrets is None:
+            return replace(confinement, hosts=self.inner)
+        files, emptied = self.secrets.files(), self.secrets.emptied()
+        return replace(
+            confinement, hosts=self.inner, files=(*confinement.files, *files), emptied=(*confinement.emptied, *emptied)
+        )
+
+    def agent_socket(self) -> "InnerSocket | None":
+        """The agent of the SSH keys that the command may use, as a socket of its sandbox; None without any."""
+        agent = None if self.secrets is None else self.secrets.agent
+        if agent is None:
+            return None
+        from computer_linker.providers.network.command_secrets import AGENT
+        from computer_linker.providers.sandbox.inner_socket import InnerSocket
+
+        return InnerSocket(self._gates.state / "ssh-agents", AGENT, agent.serve)
 
     def warnings(self) -> list[str]:
         """A sentence for each host that was refused, with the owner's command that allows it; above a bound, the number."""
         self._report_unanswered()
         further = f"The network gate refused {self._further} further connections." if self._further else ""
-        return [*self._refused.values(), *filter(None, (further,))]
+        asked = ", ".join(dict.fromkeys(self._reach.asking))
+        waits = f"The owner was asked about {asked}, and had not answered when the command ended." if asked else ""
+        return [*self._refused.values(), *filter(None, (further, waits))]
 
     def close(self) -> None:
         """End its connections; called once the command has ended."""
@@ -116,14 +144,14 @@ class CommandGate:
     async def _take(self, client: Stream) -> None:
         assert self._resolver is not None
         address, port = client.sock.getsockname()[:2]
-        await self._gate.take(client, self._resolver.name_of(address), port)
+        await self._gate.take(client, self._resolver.name_of(address, port), port)
 
     def _report_unanswered(self) -> None:
         """Report what the program connected to in its own network where neither it nor the gate listens."""
         for address, port in (place for watch in self._unanswered for place in watch.taken()):
             assert self._resolver is not None
             try:
-                self._reach.listed(self._resolver.name_of(address), port)
+                self._reach.listed(self._resolver.name_of(address, port), port)
             except Refused as refused:
                 if refused.host == "localhost":
                     refused.why += ", and the command itself serves nothing there"
@@ -165,13 +193,17 @@ class Gates:
 
     def __init__(self, services: Services, home: Path, environ: Mapping[str, str]) -> None:
         self._services = services
+        self.state = services.home
         self._home = home
         self._environ = environ
         self._presets: dict[str, tuple[float, tuple[Entry, ...]]] = {}
+        self._listed: dict[str, tuple[list[str], float, Rules]] = {}
+        """The rules of each scope, with the list that they were made from: a new config has new lists."""
         self._recording: set[asyncio.Task[str]] = set()
         self.inner: set[int] = set()
         """Descriptors of listeners in the networks of commands."""
         self._ports: tuple[float, frozenset[int]] = (-_KNOWN_S, frozenset())
+        self._asking: Asking = services.use(Asking)
         self.own = Own(self._own_ports, self._own_hosts)
 
     @classmethod
@@ -199,7 +231,11 @@ class Gates:
     def for_browser(self, scope: Scope, principal: Principal) -> Gate:
         """The proxy of a browser: for the scope's hosts, or for all."""
         record = _Recorder(self, scope, principal, "browser")
-        return Gate(Reach(partial(self.rules, scope.id), self.own), record, partial(record.close, None))
+        return Gate(self.reach(scope, principal), record, partial(record.close, None))
+
+    def reach(self, scope: Scope, principal: Principal) -> Reach:
+        """What decides about the connections of a program that runs for this caller."""
+        return Reach(partial(self.rules, scope.id), self.own, partial(self._asking.ask, scope.id, principal))
 
     def rules(self, scope_id: str) -> Rules:
         """What the scope may reach by the config of this moment."""
@@ -207,7 +243,13 @@ class Gates:
         network = False if scope is None else scope.policy.network
         if isinstance(network, bool):
             return Rules(network)
-        return Rules(False, tuple(entry for text in network for entry in self._entries(text)))
+        known = self._listed.get(scope_id)
+        now = time.monotonic()
+        if known is None or known[0] is not network or now - known[1] > _PRESETS_S:
+            entries = tuple(entry for text in network if text != ASK for entry in self._entries(text))
+            known = self._listed[scope_id] = (network, now, Rules(False, entries, ASK in network))
+        rules = known[2]
+        return replace(rules, entries=(*rules.entries, *self._asking.granted(scope_id))) if rules.asks else rules
 
     def record(
         self,
@@ -255,6 +297,7 @@ def facts_of(program: str, passage: Passage) -> dict[str, str | int | None]:
         "sentBytes": passage.sent,
         "receivedBytes": passage.received,
         "reason": passage.why or None,
+        "entry": passage.entry,
         "secret": ", ".join(sorted(passage.secrets)) or None,
     }
 
@@ -262,7 +305,9 @@ def facts_of(program: str, passage: Passage) -> dict[str, str | int | None]:
 def _error_of(passage: Passage) -> LinkError | None:
     """What ended a connection that was not let through; None for one that was."""
     if passage.verdict == "refused":
-        return PermissionDenied(f"The network gate refused it: {passage.why}.", rule="hosts")
+        # The history names the rule as the reason.
+        rule = "hosts" if passage.why == NOT_LISTED else passage.why
+        return PermissionDenied(f"The network gate refused it: {passage.why}.", rule=rule)
     return ExecutionFailed(f"The connection failed: {passage.why}.") if passage.verdict == "failed" else None
 
 

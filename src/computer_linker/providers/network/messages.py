@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from computer_linker.providers.network.stream import Ended, Stream, pour
+from computer_linker.providers.network.pour import pour
+from computer_linker.providers.network.stream import Ended, Limit, Stream
 
 MAX_HEAD = 65_536
 _MAX_CHUNK_LINE = 256
@@ -19,6 +20,7 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~]*)?\r\n")
 _OF_CONNECTION = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"proxy-authenticate",
                             b"te", b"trailer", b"upgrade", b"http2-settings", b"alt-svc"))  # fmt: skip
 """Fields of one connection. `alt-svc` would lead the program to another port, and to QUIC."""
+_NEVER_DROPPED = frozenset((b"host", b"content-length", b"transfer-encoding"))
 Framing = int | Literal["chunked", "end"]
 
 
@@ -38,7 +40,8 @@ class Head:
         return [value for field, value in self.fields if field == name]
 
     def tokens(self, name: bytes) -> set[bytes]:
-        return {token.strip().lower() for value in self.all(name) for token in value.split(b",")}
+        values = self.all(name)
+        return {token.strip().lower() for value in values for token in value.split(b",")} if values else set()
 
     @property
     def keeps(self) -> bool:
@@ -47,15 +50,21 @@ class Head:
 
     def forwarded(self, first: bytes, extra: list[tuple[bytes, bytes]]) -> bytes:
         """The head for the next connection: without the fields of this one, and without those that it names."""
-        dropped = _OF_CONNECTION | (self.tokens(b"connection") - {b"host", b"content-length", b"transfer-encoding"})
-        kept = [(name, value) for name, value in self.fields if name not in dropped]
-        return b"".join([first, b"\r\n", *(b"%b: %b\r\n" % pair for pair in (*kept, *extra)), b"\r\n"])
+        named = self.tokens(b"connection")
+        dropped = _OF_CONNECTION | (named - _NEVER_DROPPED) if named else _OF_CONNECTION
+        lines = [b"%b: %b" % field for field in self.fields if field[0] not in dropped]
+        lines += (b"%b: %b" % field for field in extra)
+        return b"\r\n".join((first, *lines, b"", b""))
 
 
 async def read_request(stream: Stream) -> Head | None:
     """The next request's head; None when the connection ended before it."""
     head = await _read_head(stream)
-    return None if head is None else _parsed(head, _REQUEST, lambda found: (found[1], found[2], b""), 3)
+    return None if head is None else parsed_request(head)
+
+
+def parsed_request(head: bytes) -> Head:
+    return _parsed(head, _REQUEST, lambda found: (found[1], found[2], b""), 3)
 
 
 async def read_response(stream: Stream) -> Head:
@@ -78,12 +87,10 @@ def _parsed(
     found = start.fullmatch(line)
     if found is None:
         raise BadMessage("the first line is not HTTP/1.1")
-    fields: list[tuple[bytes, bytes]] = []
-    for text in lines:
-        field = _FIELD.fullmatch(text)
-        if field is None:
-            raise BadMessage("a header line is malformed")
-        fields.append((field[1].lower(), field[2]))
+    try:
+        fields = [(field[1].lower(), field[2]) for field in map(_FIELD.fullmatch, lines)]  # type: ignore[index]
+    except TypeError:
+        raise BadMessage("a header line is malformed") from None
     return Head(parts(found), fields, int(found[minor]))
 
 
@@ -101,24 +108,26 @@ def framing_of(head: Head, default: Framing) -> Framing:
     return int(lengths[0])
 
 
-async def copy_body(source: Stream, sink: Stream, framing: Framing, counted: Callable[[int], None]) -> None:
+async def copy_body(
+    source: Stream, sink: Stream, framing: Framing, counted: Callable[[int], None], limit: Limit
+) -> None:
     """Send a body on in the same framing."""
     if framing == "chunked":
-        await _copy_chunks(source, sink, counted)
+        await _copy_chunks(source, sink, counted, limit)
     elif framing == "end":
-        await pour(source, sink, None, counted)
+        await pour(source, sink, None, counted, limit)
     elif framing:
-        await pour(source, sink, framing, counted)
+        await pour(source, sink, framing, counted, limit)
 
 
-async def _copy_chunks(source: Stream, sink: Stream, counted: Callable[[int], None]) -> None:
+async def _copy_chunks(source: Stream, sink: Stream, counted: Callable[[int], None], limit: Limit) -> None:
     """Chunks with plain size lines; extensions and trailers, which nothing needs, are left out."""
     while True:
         size = await chunk_size(source)
         if size == 0:
             break
         await sink.send(b"%x\r\n" % size)
-        await pour(source, sink, size, counted)
+        await pour(source, sink, size, counted, limit)
         if await source.exactly(2) != b"\r\n":
             raise BadMessage("a chunk does not end where it should")
         await sink.send(b"\r\n")

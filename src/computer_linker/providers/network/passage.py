@@ -5,6 +5,7 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from computer_linker.providers.network.stream import Stream
@@ -73,8 +74,12 @@ async def connected(addresses: list[str], port: int) -> Stream:
         sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
         sock.setblocking(False)
         try:
-            async with asyncio.timeout(_CONNECT_S):
-                await asyncio.get_running_loop().sock_connect(sock, _numeric(address, port))
+            try:
+                # On this machine it is connected at once.
+                sock.connect(_numeric(address, port))
+            except BlockingIOError:
+                async with asyncio.timeout(_CONNECT_S):
+                    await asyncio.get_running_loop().sock_connect(sock, _numeric(address, port))
             return Stream(sock)
         except OSError as failed:
             sock.close()
@@ -85,6 +90,7 @@ async def connected(addresses: list[str], port: int) -> Stream:
     raise error
 
 
+@lru_cache(maxsize=1024)
 def _numeric(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
     """A socket address that needs no resolver."""
     plain, _, zone = address.partition("%")

@@ -1,7 +1,6 @@
 """The hosts of package managers, as this machine's own settings name them; none where they name none."""
 
 import configparser
-import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from computer_linker.model.network import PRESETS, Entry, address_of, canonical_host
+from computer_linker.system import os
 
 _MAX_SETTINGS = 1_000_000
 _URL = re.compile(r"\bhttps?://[^\s'\"<>,|\\]+")

@@ -2,15 +2,18 @@
 
 import asyncio
 import ipaddress
-import os
+import math
 import socket
 import stat
 import time
-from collections.abc import Callable, Container
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from computer_linker.model.network import WEB_PORTS, Entry, Ip, address_of, canonical_host
+from computer_linker.system import os
 
 _METADATA = frozenset(
     ipaddress.ip_address(text) for text in ("100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254")
@@ -42,10 +45,12 @@ class Rules:
 
     everything: bool
     entries: tuple[Entry, ...] = ()
+    asks: bool = False
+    """The owner is asked for other hosts."""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.everything or self.entries)
+        return not (self.everything or self.entries or self.asks)
 
     def names(self, host: str) -> bool:
         return any(entry.names(host) for entry in self.entries)
@@ -59,26 +64,86 @@ class Own:
     hosts: Callable[[], frozenset[str]]
 
 
+class _Judged(NamedTuple):
+    """An answer of `judge`, by what, and until when."""
+
+    by: tuple[object, ...]
+    until: float
+    answer: tuple[str, list[str]]
+
+
+Ask = Callable[[str, int], Awaitable[bool]]
+"""Whether the owner lets a host and port be reached that are not listed."""
+
+
+async def _no_ask(_host: str, _port: int) -> bool:
+    return False
+
+
 class Reach:
     """Decides about connections by the rules of the moment, so that a revocation applies at once."""
 
-    def __init__(self, rules: Callable[[], Rules], own: Own) -> None:
+    def __init__(self, rules: Callable[[], Rules], own: Own, ask: Ask = _no_ask) -> None:
         self.rules = rules
         self._own = own
+        self._ask = ask
+        self.asking: list[str] = []
+        """Hosts that the owner is asked about now."""
         self._resolved: dict[str, tuple[float, list[str]]] = {}
+        self._judged: dict[tuple[str, int], _Judged] = {}
 
     async def judge(self, asked: str, port: int) -> tuple[str, list[str]]:
         """The canonical host, and the addresses to try. Raises Refused; one forbidden address of a name closes it."""
-        host, entry = self.listed(asked, port)
+        # Requests of one connection follow each other; the same question has the same answer while nothing has changed.
+        known = self._known(asked, port)
+        if known is not None:
+            return known
+        by = self._by()
+        host, entry = await self._allowed(asked, port)
         chosen = _chosen(host, entry)
         addresses = chosen or await self._addresses(host, port)
         for address in addresses:
-            ip = ipaddress.ip_address(address.partition("%")[0])
+            ip = _parsed(address)
             if why := why_closed(ip, port, self._own):
                 raise Refused(host, port, why)
             if not (chosen or self.rules().everything or _plain(ip).is_global):
                 raise Refused(host, port, "it has a private address", f"{entry_for(host, port)}={ip}")
+        if len(self._judged) >= _MAX_CACHED:
+            self._judged.clear()
+        # A name that is resolved may have another address later.
+        until = math.inf if chosen else self._resolved[host][0] + _CACHED_S
+        self._judged[asked, port] = _Judged(by, until, (host, addresses))
         return host, addresses
+
+    def is_still_allowed(self, asked: str, port: int) -> bool:
+        """Whether the last answer of `judge` was a yes and still holds. Any thread may ask."""
+        return self._known(asked, port) is not None
+
+    def _known(self, asked: str, port: int) -> tuple[str, list[str]] | None:
+        known = self._judged.get((asked, port))
+        return known.answer if known is not None and time.monotonic() < known.until and known.by == self._by() else None
+
+    def _by(self) -> tuple[object, ...]:
+        """All that a decision depends on."""
+        return self.rules(), self._own.ports(), self._own.hosts()
+
+    async def _allowed(self, asked: str, port: int) -> tuple[str, Entry | None]:
+        """What is listed, or what the owner allows now. Nothing is resolved before: a name can carry a text out."""
+        try:
+            return self.listed(asked, port)
+        except Refused as refused:
+            if refused.entry is None or not self.rules().asks:
+                raise
+            if not await self._answered(f"{refused.host}:{port}", self._ask(refused.host, port)):
+                raise Refused(refused.host, port, "the owner was asked, and did not allow it", refused.entry) from None
+        return self.listed(asked, port)
+
+    async def _answered(self, host: str, answer: Awaitable[bool]) -> bool:
+        self.asking.append(host)
+        try:
+            return await answer
+        finally:
+            self.asking.remove(host)
 
     def listed(self, asked: str, port: int) -> tuple[str, Entry | None]:
         """The canonical host and its entry of the list; None where everything is allowed. Raises Refused."""
@@ -115,6 +180,11 @@ class Reach:
         return addresses
 
 
+@lru_cache(maxsize=1024)
+def _parsed(address: str) -> Ip:
+    return ipaddress.ip_address(address.partition("%")[0])
+
+
 def entry_for(host: str, port: int) -> str:
     """The entry of a list that allows a host and port (0: the usual ones) and no more."""
     plain = f"[{host}]" if ":" in host else host
@@ -136,13 +206,20 @@ def _printable(host: str) -> str:
 
 def why_closed(ip: Ip, port: int, own: Own) -> str:
     """The reason no program may reach this address; empty where it may."""
+    if why := _why_never(ip):
+        return why
+    if port in own.ports() and is_local(_plain(ip)):
+        return "it is this service itself"
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _why_never(ip: Ip) -> str:
     ip = _plain(ip)
     if ip.is_link_local or ip in _METADATA:
         return "it is where machines keep their credentials"
     if ip.is_multicast or ip.is_unspecified or (ip.is_reserved and not ip.is_loopback):
         return "it is no address of one machine"
-    if is_local(ip) and port in own.ports():
-        return "it is this service itself"
     return ""
 
 

@@ -29,11 +29,14 @@ class Resolver:
         self._names: dict[str, str] = {}
         self._asked: set[str] = set()
 
-    def name_of(self, address: str) -> str:
-        """The name that an address of the network stands for; this machine's own are `localhost`; else the address."""
+    def name_of(self, address: str, port: int = 0) -> str:
+        """The name that an address stands for, `localhost` for one of this machine's that is not listed; or itself."""
         ip = ipaddress.ip_address(address)
         plain = (ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None) or ip
-        return "localhost" if plain.is_loopback else self._names.get(str(plain), str(plain))
+        own = str(plain)
+        if plain.is_loopback and not any(entry.covers(own, port) for entry in self._reach.rules().entries):
+            return "localhost"
+        return self._names.get(own, own)
 
     def listen(self, sock: socket.socket) -> None:
         """Answer queries at a socket, which belongs to the resolver from now on."""
@@ -81,7 +84,7 @@ class Resolver:
         if name == "localhost":
             return "127.0.0.1"
         rules = self._reach.rules()
-        if not (rules.everything or rules.names(name)):
+        if not (rules.everything or rules.asks or rules.names(name)):
             if name not in self._asked and len(self._asked) < _MAX_NAMES and not name.endswith(".arpa"):
                 self._asked.add(name)
                 self._refused(Refused(name, 0, NOT_LISTED, name))

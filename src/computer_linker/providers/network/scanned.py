@@ -1,11 +1,10 @@
 """A response's body on its way to a program, scanned so that no secret comes back in it."""
 
-import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from computer_linker.providers.network.messages import BadMessage, Framing, chunk_size, skip_trailers
-from computer_linker.providers.network.stream import IDLE_S, Ended, Stream
+from computer_linker.providers.network.stream import IDLE_S, Ended, Limit, Stream
 from computer_linker.vault.mask import MaskedStream
 
 _PIECE = 262_144
@@ -25,12 +24,17 @@ async def copy_scanned(
     counted: Callable[[int], None],
     decode: Decode,
 ) -> None:
-    """Send a body on: read by the first framing, decoded from its content coding, scanned, and written by the second."""
+    """Send a body on: read by the first framing, decoded from its content coding, scanned, and written by the second.
+
+    The end of what has come is held until more comes or the answer ends, except for lines that no secret can go on from.
+    """
     framing, framed = framings
-    async for piece in _pieces(source, framing):
+    async for piece in _pieces(source, framing, sink.limit):
         counted(len(piece))
         for part in decode(piece):
-            await _send(sink, scan.feed(part), framed)
+            # Never by time: a host that waits within a secret would pass it in two parts.
+            passed = scan.feed(part)
+            await _send(sink, passed + scan.whole_lines(), framed)
     await _send(sink, scan.finish(), framed)
     if framed == "chunked":
         await sink.send(b"0\r\n\r\n")
@@ -41,27 +45,27 @@ async def _send(sink: Stream, data: bytes, framed: Framing) -> None:
         await sink.send(b"%x\r\n%b\r\n" % (len(data), data) if framed == "chunked" else data)
 
 
-async def _pieces(source: Stream, framing: Framing) -> AsyncIterator[bytes]:
+async def _pieces(source: Stream, framing: Framing, limit: Limit) -> AsyncIterator[bytes]:
     if framing != "chunked":
-        async for piece in _taken(source, None if framing == "end" else framing):
+        async for piece in _taken(source, None if framing == "end" else framing, limit):
             yield piece
         return
     while size := await chunk_size(source):
-        async for piece in _taken(source, size):
+        async for piece in _taken(source, size, limit):
             yield piece
         if await source.exactly(2) != b"\r\n":
             raise BadMessage("a chunk does not end where it should")
     await skip_trailers(source)
 
 
-async def _taken(source: Stream, left: int | None) -> AsyncIterator[bytes]:
+async def _taken(source: Stream, left: int | None, limit: Limit) -> AsyncIterator[bytes]:
     room = memoryview(bytearray(_PIECE if left is None else min(left, _PIECE)))
     while left is None or left > 0:
         if source.held:
             piece = source.take(len(room) if left is None else min(left, len(room)))
         else:
-            async with asyncio.timeout(IDLE_S):
-                count = await source.read_into(room if left is None else room[:left])
+            limit.set(IDLE_S)
+            count = await source.read_into(room if left is None else room[:left])
             piece = bytes(room[:count])
         if not piece:
             break

@@ -12,14 +12,16 @@ _HANDSHAKE_S = 20.0
 class TlsStream(Stream):
     """A stream whose bytes are encrypted on the socket; it takes the socket and the held bytes of another one."""
 
+    can_splice = False
+
     def __init__(self, under: Stream, context: ssl.SSLContext, *, server_name: str | None = None) -> None:
         """`server_name` is the host whose certificate is demanded; None on the server's side."""
-        super().__init__(under.sock)
+        super().__init__(under.handed_on(), under.limit)
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._in.write(under.take(len(under.held)))
         is_server = server_name is None
         self._tls = context.wrap_bio(self._in, self._out, server_side=is_server, server_hostname=server_name)
-        self._room = bytearray(_PIECE)
+        self._encrypted = memoryview(bytearray(_PIECE))
         self._flushing = asyncio.Lock()
 
     async def handshake(self) -> None:
@@ -55,6 +57,9 @@ class TlsStream(Stream):
             if not got:
                 break
             count += int(got)
+            if not self._tls.pending() and not self._in.pending:
+                # To ask for more would raise, which costs as much as a small record.
+                break
         return count
 
     async def send(self, data: bytes | bytearray | memoryview) -> None:
@@ -91,14 +96,16 @@ class TlsStream(Stream):
         return False
 
     async def _fill(self) -> None:
-        count = await self._loop.sock_recv_into(self.sock, self._room)
+        count = await self._received(self._encrypted)
         if count:
-            self._in.write(memoryview(self._room)[:count])
+            self._in.write(self._encrypted[:count])
         else:
             self._in.write_eof()
 
     async def _flush(self) -> None:
+        if not self._out.pending:
+            return
         # What one task has encrypted must not stand within what another one sends.
         async with self._flushing:
             while self._out.pending:
-                await self._loop.sock_sendall(self.sock, self._out.read(_PIECE * 4))
+                await super().send(self._out.read(_PIECE * 4))

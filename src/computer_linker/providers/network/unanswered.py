@@ -3,6 +3,7 @@
 They never reach the gate: the kernel refuses them inside. A packet socket of that network receives its answers alone.
 """
 
+import ipaddress
 import socket
 from collections.abc import Iterator
 
@@ -15,24 +16,25 @@ Place = tuple[str, int]
 
 
 class Unanswered:
-    """Which ports refused a connection and accepted none since: a program may wait for its own server to come up."""
+    """Which places refused a connection and accepted none since: a program may wait for its own server to come up."""
 
     def __init__(self, sock: socket.socket) -> None:
         """`sock` receives the answers to connections, and belongs to this object from now on."""
         sock.setblocking(False)
         self._sock = sock
-        self._refused: dict[int, Place] = {}
-        self._is_known: set[int] = set()
+        self._refused: dict[Place, Place] = {}
+        self._is_known: set[Place] = set()
 
     def taken(self) -> list[Place]:
-        """The places of refusals since the last call, each port once."""
+        """The places of refusals since the last call, each once."""
         for address, port, is_refused in self._answers():
+            # This machine is one place in both families: a name is tried at ::1 and then at 127.0.0.1.
+            key = ("" if ipaddress.ip_address(address).is_loopback else address, port)
             if not is_refused:
-                # Also of the other family: a name is tried at ::1 and then at 127.0.0.1.
-                self._refused.pop(port, None)
-                self._is_known.add(port)
-            elif port not in self._is_known and len(self._refused) < _MAX_PLACES:
-                self._refused.setdefault(port, (address, port))
+                self._refused.pop(key, None)
+                self._is_known.add(key)
+            elif key not in self._is_known and len(self._refused) < _MAX_PLACES:
+                self._refused.setdefault(key, (address, port))
         self._is_known.update(self._refused)
         found, self._refused = list(self._refused.values()), {}
         return found

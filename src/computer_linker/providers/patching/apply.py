@@ -254,6 +254,9 @@ def _difference(asked: str, found: str) -> list[dict[str, Any]]:
 MAX_TEXT = 20_000_000
 """The longest result of an edit: a short request with many replacements could otherwise grow without bound."""
 
+_DOCUMENTS = ("PK\x03\x04", "%PDF-")
+"""How a package (Word, Excel, OpenDocument) and a PDF begin."""
+
 
 def apply_edit(
     text: str, old: str, new: str, shown: str, *, replace_all: bool, may_quote: bool = True
@@ -269,8 +272,10 @@ def apply_edit(
         old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
     count = text.count(old)
     if count == 0:
-        details = nearest(readable(text), old) if may_quote else {}
+        is_document = text.startswith(_DOCUMENTS)
+        details = nearest(readable(text), old) if may_quote and not is_document else {}
         todo = "Compare it with the nearest text." if details else "Read the file again."
+        todo = "It is no plain text; document.edit changes documents." if is_document else todo
         raise Conflict(f"`oldText` is not in {shown}. {todo}", path=shown, matches=0, **details)
     if count > 1 and not replace_all:
         raise Conflict(

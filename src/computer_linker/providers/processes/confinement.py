@@ -1,6 +1,5 @@
 """Confinement of a program that the service knows, such as an agent: one working folder, and folders of its own."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from computer_linker.model.scope import Scope, ScopePolicy
 from computer_linker.policy.paths import check_name
 from computer_linker.policy.writers import could_meet_narrower
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
-from computer_linker.system import descriptor_path
+from computer_linker.system import descriptor_path, os
 
 
 class OwnPlace(NamedTuple):

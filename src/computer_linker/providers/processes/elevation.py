@@ -2,17 +2,16 @@
 
 import asyncio
 import json
-import os
-import shutil
-import socket
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from computer_linker.computer.facets.processes import StagedText
-from computer_linker.model.ids import new_handle
-from computer_linker.providers.sandbox.boundary import Confinement, Folder
+from computer_linker.model.envelope import Call
+from computer_linker.providers.sandbox.boundary import Confinement
+from computer_linker.providers.sandbox.inner_socket import InnerSocket
 from computer_linker.services import Services
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     from computer_linker.providers.processes.prepare import CommandRequest
@@ -21,6 +20,7 @@ _FOLDER = "/run/computer-linker"
 BIN = f"{_FOLDER}/bin"
 _NAMES = ("sudo", "doas", "pkexec")
 _MAX_REQUEST = 262_144
+_REQUEST_S = 10.0
 _SHIM = f"""#!/usr/bin/python3 -I
 import json, os, socket, sys
 argv = sys.argv[1:]
@@ -39,22 +39,12 @@ sys.exit(answer["exitCode"])
 """
 
 
-class Elevation:
+class Elevation(InnerSocket):
     """The socket of one command, from its planning to its end."""
 
     def __init__(self, services: Services, asker: "CommandRequest") -> None:
         self._services, self._asker = services, asker
-        self._place = services.home / "elevation" / new_handle("ask")
-        self._place.mkdir(mode=0o700, parents=True)
-        self._tasks: set[asyncio.Task[None]] = set()
-        folder = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._listener = socket.socket(socket.AF_UNIX)
-        # By descriptor, because a socket's path is limited to a hundred characters.
-        self._listener.bind(f"/proc/self/fd/{folder}/ask")
-        self._listener.listen(16)
-        self._listener.setblocking(False)
-        self.folder = Folder(folder, f"{_FOLDER}/elevation")
-        self._start(self._accept())
+        super().__init__(services.home / "elevation", f"{_FOLDER}/elevation/ask", self._ask, max_line=_MAX_REQUEST)
 
     def shown_in(self, confinement: Confinement) -> Confinement:
         """The confinement with the socket and the programs that ask."""
@@ -64,41 +54,36 @@ class Elevation:
             *filter(os.path.exists, (f"/usr/bin/{name}" for name in _NAMES)),
         )
         programs = (StagedText(place, _SHIM) for place in places)
-        return replace(confinement, own=(*confinement.own, self.folder), files=(*confinement.files, *programs))
+        return replace(super().shown_in(confinement), files=(*confinement.files, *programs))
 
-    def close(self) -> None:
-        """End what waits; called once the command has ended."""
-        for task in list(self._tasks):
-            task.cancel()
-        self._listener.close()
-        shutil.rmtree(self._place, ignore_errors=True)
-
-    def _start(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            client, _ = await loop.sock_accept(self._listener)
-            self._start(self._served(client))
-
-    async def _served(self, client: socket.socket) -> None:
-        reader, writer = await asyncio.open_unix_connection(sock=client, limit=_MAX_REQUEST)
-        try:
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(_REQUEST_S):
             asked = _asked(await reader.readline())
-            answer = _failure("sudo: the request cannot be read") if asked is None else await self._answer(*asked)
+        if asked is None:
+            answer: Mapping[str, Any] | None = _failure("sudo: the request cannot be read")
+        else:
+            answer = await self._while_connected(reader, self._answer(*asked))
+        if answer is not None:
             writer.write(json.dumps(answer).encode())
             await writer.drain()
-        except (OSError, ValueError):
-            pass
+
+    async def _while_connected(
+        self, reader: asyncio.StreamReader, work: Coroutine[Any, Any, Mapping[str, Any]]
+    ) -> Mapping[str, Any] | None:
+        """The answer; None where the program that asks is gone first, which ends what it asked for."""
+        answering, gone = asyncio.ensure_future(work), asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait((answering, gone), return_when=asyncio.FIRST_COMPLETED)
+            return answering.result() if answering.done() else None
         finally:
-            writer.close()
+            answering.cancel()
+            gone.cancel()
+            await asyncio.gather(answering, gone, return_exceptions=True)
 
     async def _answer(self, cwd: str, argv: list[str]) -> Mapping[str, Any]:
-        assert self._services.elevate is not None, "a service has a dispatcher"
-        envelope = await self._services.elevate(self._asker.scope.id, self._asker.principal, cwd, argv)
+        assert self._services.call is not None, "a service has a dispatcher"
+        call = Call(self._asker.scope.id, "command.elevate", target=cwd, input={"command": argv})
+        envelope = await self._services.call(call, self._asker.principal)
         return envelope["data"] if envelope["ok"] else _failure(f"sudo: {envelope['error']['message']}")
 
 
@@ -106,7 +91,7 @@ def _asked(line: bytes) -> tuple[str, list[str]] | None:
     try:
         asked = json.loads(line)
         cwd, argv = asked["cwd"], asked["argv"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     is_plain = isinstance(cwd, str) and isinstance(argv, list) and all(isinstance(word, str) for word in argv)
     return (cwd, argv) if is_plain else None

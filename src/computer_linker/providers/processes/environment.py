@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping
 
 from computer_linker.errors import InvalidRequest, PermissionDenied
+from computer_linker.system import KEPT_VARIABLES, os
 
 _KEPT = frozenset({"HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "COLORTERM", "NO_COLOR", "FORCE_COLOR"})
 _TRUSTED_FILES = frozenset(
     {"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO"}
 )
-_FROM_SERVICE = tuple(sorted(_KEPT | _TRUSTED_FILES))
+_FROM_SERVICE = tuple(sorted(_KEPT | _TRUSTED_FILES | set(KEPT_VARIABLES)))
 _HARMLESS = frozenset(
     """
     CI DEBUG NODE_ENV PORT HOST LOG_LEVEL VERBOSE TERM COLUMNS LINES NO_COLOR FORCE_COLOR COLORTERM LANG LC_ALL TZ
@@ -65,7 +66,7 @@ def build(
 ) -> dict[str, str]:
     """The child's whole environment. Raises for a variable the caller may not set."""
     env = dict(kept)
-    env["PATH"] = ":".join(search_path)
+    env["PATH"] = os.pathsep.join(search_path)
     for entry in passed:
         name, has_value, value = entry.partition("=")
         if has_value:

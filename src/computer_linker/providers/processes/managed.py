@@ -27,6 +27,7 @@ class Owner:
     scope: str
     principal: str
     kind: str = "command"
+    client: str | None = None
 
 
 class Managed:

@@ -1,8 +1,7 @@
 """From a request to a plan: one argv, judged, resolved and confined, before anything is started."""
 
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -11,7 +10,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.errors import LinkError, NotFound, PermissionDenied
 from computer_linker.model.capability import Capability
 from computer_linker.model.paths import RootedPath
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, account_of
 from computer_linker.model.scope import Scope
 from computer_linker.policy.commands import (
     is_ordinary,
@@ -40,12 +39,13 @@ from computer_linker.providers.sandbox.boundary import NO_BOUNDARY, Boundary, Co
 from computer_linker.providers.sandbox.sandbox import Sandbox, Scanned
 from computer_linker.providers.search.ripgrep import program as ripgrep
 from computer_linker.services import Services
+from computer_linker.system import os
 from computer_linker.vault.mask import Mask
 from computer_linker.vault.vault import Vault
 
 if TYPE_CHECKING:
     from computer_linker.providers.network.gates import CommandGate, Gates
-    from computer_linker.providers.processes.elevation import Elevation
+    from computer_linker.providers.sandbox.inner_socket import InnerSocket
 
 _CACHED_S = 5.0
 _EMPTY_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own: private, and empty when the command starts
@@ -138,7 +138,7 @@ class Preparation:
         scopes: Callable[[], Sequence[Scope]] = tuple,
         gates: "Callable[[], Gates] | None" = None,
         mask: Callable[[], Mask | None] = lambda: None,
-        elevations: "Callable[[CommandRequest, dict[str, str]], Elevation] | None" = None,
+        elevations: "Callable[[CommandRequest, dict[str, str]], InnerSocket] | None" = None,
     ) -> None:
         self._computer = computer
         self._gates = gates
@@ -198,7 +198,7 @@ class Preparation:
         held: list[int] = []
         scanned = Scanned()
         views = HeldView(request)
-        elevation: Elevation | None = None
+        sockets: list[InnerSocket] = []
         try:
             judged = await self._judged(request, held)
             views.refuse_without(judged.boundary)
@@ -207,15 +207,17 @@ class Preparation:
                 cwd=judged.where,
                 cwd_fd=held[0] if held else None,
                 network=request.has_network,
-                hosts=None if gate is None else gate.inner,
-                files=() if gate is None or gate.secrets is None else gate.secrets.files(),
             )
-            elevation = self._elevation(request, judged, held)
+            for each in self._sockets(request, judged, gate):
+                sockets.append(each)
+                held.append(each.folder.fd)
             if judged.boundary.holds:
                 confinement = self._confined(confinement, request, held, judged.places)
                 confinement = kept_apart(confinement, request.scope, self._scopes())
                 confinement = await views.applied(confinement, held)
-                confinement = confinement if elevation is None else elevation.shown_in(confinement)
+                confinement = confinement if gate is None else gate.shown_in(confinement)
+                for each in sockets:
+                    confinement = each.shown_in(confinement)
             else:
                 # Nothing confines it, but names it plants in the scope's folders are removed.
                 confinement = replace(confinement, writable=tuple(self._folder(root, held) for root in request.roots))
@@ -229,18 +231,17 @@ class Preparation:
             scanned.release()
             _close(held)
             views.release()
-            if elevation is not None:
-                elevation.close()
+            for each in sockets:
+                each.close()
             raise
         plan.releases.append(views.release)
         plan.guard, plan.mask = views.guard, self._mask()
-        if elevation is not None:
-            plan.releases.append(elevation.close)
+        plan.releases.extend(each.close for each in sockets)
         if gate is not None:
             plan.network_gate = gate
             plan.releases.append(gate.close)
         plan.closes.extend(held)
-        plan.client, plan.limits = request.principal.id, limits_of(request.scope.policy)
+        plan.client, plan.limits = account_of(request.principal.id), limits_of(request.scope.policy)
         plan.rights = ProcessRights.of(request.scope, request.principal, request.any_of)
         refuse_partial(plan, request.scope)
         plan.boundary += views.named
@@ -329,14 +330,13 @@ class Preparation:
             judged.env.update(gate.secrets.environment())
         return gate
 
-    def _elevation(self, request: CommandRequest, judged: _Judged, held: list[int]) -> "Elevation | None":
-        """What passes `sudo` of this command on to the owner; None where the scope does not let it ask."""
+    def _sockets(self, request: CommandRequest, judged: _Judged, gate: "CommandGate | None") -> "Iterator[InnerSocket]":
+        """What of the service the command reaches: where `sudo` asks the owner, and the agent of its SSH keys."""
         may_ask = request.scope.policy.elevation and request.program_access is None
-        if self._elevations is None or not may_ask or judged.boundary.kind != "bubblewrap":
-            return None
-        made = self._elevations(request, judged.env)
-        held.append(made.folder.fd)
-        return made
+        if self._elevations is not None and may_ask and judged.boundary.kind == "bubblewrap":
+            yield self._elevations(request, judged.env)
+        if gate is not None and (agent := gate.agent_socket()) is not None:
+            yield agent
 
     def _programs_for(self, request: CommandRequest, boundary: Boundary) -> Programs:
         """The program lookup of this scope; rebuilt every few seconds, and when the config changed."""

@@ -1,6 +1,5 @@
 """Resolves program names on a trusted search path, never in a folder that a scope can write."""
 
-import os
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from computer_linker.policy.commands import Program
 from computer_linker.policy.names import is_sensitive
 from computer_linker.policy.writers import Writer, could_be_replaced, is_below, is_program, planter_of, writer_of
 from computer_linker.providers.sandbox.places import SYSTEM, home, tool_folders
+from computer_linker.system import os, program_names, slashed
 
 _ALWAYS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
@@ -36,20 +36,21 @@ class Programs:
         self._inside = tuple(f"{root.rstrip('/')}/" for root in {*self._roots, *roots})
         self.search_path = self._trusted(environ.get("PATH", ""))
         self._real_folders = {folder: os.path.realpath(folder) for folder in self.search_path}
-        self.extras = {os.path.basename(path): path for path in extras if self._is_extra(path)}  # noqa: PTH119
+        self.extras = {os.path.basename(path): path for path in extras if self._is_extra(path)}
         """Programs that come with the service and are not on the search path, by name."""
 
     def locate(self, name: str) -> str | None:
         """The absolute path of a rule's program; None when there is none. Used to compare, not to run."""
         if "/" in name:
-            place = name if name.startswith("/") else f"{self._configured_roots[0]}/{name}" if self._roots else ""
+            place = name if os.path.isabs(name) else f"{self._configured_roots[0]}/{name}" if self._roots else ""
             return self._normal(place) if place else None
         return self._found_in(self.search_path, name) or self.extras.get(name)
 
     def resolve(self, argv0: str, cwd: str) -> Program:
         """The file this argv would execute. Raises NotFound when there is none."""
+        argv0 = slashed(argv0)
         if "/" in argv0:
-            place = argv0 if argv0.startswith("/") else f"{cwd}/{argv0}"
+            place = argv0 if os.path.isabs(argv0) else f"{cwd}/{argv0}"
             found = self._normal(place) if is_program(place) else None
         else:
             # A program that another scope could have written is found last, so that the refusal can name that scope.
@@ -57,8 +58,8 @@ class Programs:
         if found is None:
             raise NotFound(f"There is no program {argv0[:80]!r} here.", program=argv0[:80])
         # Its folder is resolved already, so only the last name can still be a link.
-        real = os.path.realpath(found) if os.path.islink(found) else found  # noqa: PTH114  # every command waits for this
-        mode = os.stat(real).st_mode  # noqa: PTH116  # every command waits for this
+        real = os.path.realpath(found) if os.path.islink(found) else found  # every command waits for this
+        mode = os.stat(real).st_mode  # every command waits for this
         if mode & (stat.S_ISUID | stat.S_ISGID) and not real.startswith("/usr/"):
             raise PermissionDenied("The program carries rights of another user.", rule="setuid")
         is_own = self._could_replace(found, real)
@@ -74,7 +75,7 @@ class Programs:
         """Paths the program needs to start: its own file, and its install folder when it is on the search path."""
         wanted: list[str] = []
         for path in (program.path, program.real):
-            folder = os.path.dirname(path)  # noqa: PTH120  # every command waits for this
+            folder = os.path.dirname(path)  # every command waits for this
             if is_below(path, SYSTEM) or is_below(path, tool_folders()) or self._is_writable_by_scope(path):
                 continue
             if program.project_name and folder not in self.search_path:
@@ -84,14 +85,14 @@ class Programs:
         return tuple(dict.fromkeys(wanted))
 
     def _is_extra(self, path: str) -> bool:
-        name = os.path.basename(path)  # noqa: PTH119
+        name = os.path.basename(path)
         is_known = self._found_in((*self.search_path, *self._changeable), name) is not None
         return not is_known and not self._is_writable_by_scope(path) and writer_of(path, self._others) is None
 
     def _trusted(self, path: str) -> tuple[str, ...]:
         folders: list[str] = []
-        for folder in (*path.split(os.pathsep), *_ALWAYS):
-            if not folder.startswith("/") or folder in folders or self._is_writable_by_scope(folder):
+        for folder in (*map(slashed, path.split(os.pathsep)), *_ALWAYS):
+            if not os.path.isabs(folder) or folder in folders or self._is_writable_by_scope(folder):
                 continue
             trusted = writer_of(folder, self._others) is None
             (folders if trusted else self._changeable).append(folder)
@@ -99,8 +100,9 @@ class Programs:
 
     def _found_in(self, folders: Sequence[str], name: str) -> str | None:
         for folder in folders:
-            if is_program(candidate := f"{folder}/{name}"):
-                return self._normal(candidate)
+            for candidate in program_names(f"{folder}/{name}"):
+                if is_program(candidate):
+                    return self._normal(candidate)
         return None
 
     def _normal(self, path: str) -> str:
@@ -126,7 +128,7 @@ class Programs:
 def _project_name(path: str) -> str:
     """The program that a file of a virtual environment or of node_modules/.bin stands for; empty for other files."""
     above, _, name = path.rpartition("/")
-    is_python = above.endswith(("/.venv/bin", "/venv/bin")) and os.path.isfile(f"{above[:-4]}/pyvenv.cfg")  # noqa: PTH113
+    is_python = above.endswith(("/.venv/bin", "/venv/bin")) and os.path.isfile(f"{above[:-4]}/pyvenv.cfg")
     return name if is_python or above.endswith("/node_modules/.bin") else ""
 
 

@@ -29,6 +29,8 @@ class Record(Model):
     signal: str | None = None
     boundary: str
     pty: bool
+    client: str | None = None
+    """The name that the client gave itself which started it."""
 
 
 class Records:

@@ -1,6 +1,5 @@
 """The newest output of a long-running process: a bounded ring in an unnamed file, read by stable cursors."""
 
-import os
 import tempfile
 from collections import deque
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from computer_linker.providers.processes.streams import whole_characters
+from computer_linker.system import os
 
 Stream = Literal["stdout", "stderr"]
 CAPACITY = 4 * 1024 * 1024

@@ -9,8 +9,9 @@ from typing import Any, Self
 import anyio
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.processes import Child, Ended, Launch, NamesChanged, PtySize
+from computer_linker.computer.facets.processes import Child, Confined, Ended, Launch, Measured, NamesChanged, PtySize
 from computer_linker.errors import Conflict, ExecutionFailed
+from computer_linker.providers.processes.disk_watch import DiskWatch
 from computer_linker.providers.processes.rights_watch import RightsWatch
 from computer_linker.providers.processes.streams import Feed, HeadTail, Pump, close_streams, drained
 from computer_linker.providers.sandbox.boundary import SpawnPlan
@@ -21,6 +22,11 @@ _GRACE_S = 2.0
 _KILLED_WITHIN_S = 15.0
 _PROGRESS_EVERY_S = 0.25
 _ATTEMPTS = 3
+_REACHED = {
+    "processes": "The command reached its limit of {0} processes and threads; starting more failed.",
+    "memory": "The command, or a part of it, was ended by its memory limit of {1} MB.",
+    "disk": "The command was ended because it filled the disk: less than {1} MB were left for the service.",
+}
 SIGNALS = {129: "SIGHUP", 130: "SIGINT", 131: "SIGQUIT", 132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE",
             137: "SIGKILL", 139: "SIGSEGV", 141: "SIGPIPE", 143: "SIGTERM", 153: "SIGXFSZ", 159: "SIGSYS"}  # fmt: skip
 
@@ -52,15 +58,18 @@ class Outcome:
 class Runner:
     """Spawns plans. A cancelled run is killed with its process tree."""
 
-    def __init__(self, computer: Computer, rights_watch: RightsWatch | None = None) -> None:
+    def __init__(
+        self, computer: Computer, rights_watch: RightsWatch | None = None, disk_watch: DiskWatch | None = None
+    ) -> None:
         self._computer = computer
         self._rights_watch = rights_watch
+        self._disk_watch = disk_watch
         self._ended: list[SpawnPlan] = []
         """Plans whose process has ended, to be released once its outcome was returned."""
 
     @classmethod
     def open(cls, services: Services) -> Self:
-        return cls(services.use(Computer), services.use(RightsWatch))
+        return cls(services.use(Computer), services.use(RightsWatch), services.use(DiskWatch))
 
     async def aclose(self) -> None:
         """Release the remaining plans."""
@@ -91,8 +100,12 @@ class Runner:
         )
         child = await self._spawned(plan, launch)
         plan.sent()
+        if plan.planting is not None and isinstance(child, Confined):
+            plan.planting.program = child
         if self._rights_watch is not None and plan.rights is not None:
             self._rights_watch.hold(child, plan.rights)
+        if self._disk_watch is not None and isinstance(child, Measured):
+            self._disk_watch.hold(child)
         if plan.guard is not None:
             plan.guard(child)
         return child
@@ -223,12 +236,7 @@ class _Run:
 
 def limits_reached(ended: Ended) -> tuple[str, ...]:
     """Warnings for the limits a command ran into."""
-    warnings = [
-        f"The command reached its limit of {value} processes and threads; starting more failed."
-        if name == "processes"
-        else f"The command, or a part of it, was ended by its memory limit of {value >> 20} MB."
-        for name, value in ended.reached
-    ]
+    warnings = [_REACHED[name].format(value, value >> 20) for name, value in ended.reached]
     if (ended.signal or SIGNALS.get(ended.exit_code)) == "SIGXFSZ":
         warnings.append("The command was ended by its limit on the size of a file.")
     return tuple(warnings)

@@ -1,6 +1,5 @@
 """Judges the shell line of a request, with the programs of its scope."""
 
-import os
 from typing import Protocol
 
 from computer_linker.errors import InvalidRequest, NotFound
@@ -12,6 +11,7 @@ from computer_linker.policy.engine import FolderAccess
 from computer_linker.policy.lines import LineRules, judge_line
 from computer_linker.providers.processes import environment
 from computer_linker.providers.processes.programs import Programs
+from computer_linker.system import os
 
 
 class ShellRequest(Protocol):
@@ -62,7 +62,7 @@ def judge_request(
         if is_hidden and "/" in name and not name.startswith("/"):
             return None
         try:
-            found = programs.resolve(name, os.path.join(where, folder))  # noqa: PTH118
+            found = programs.resolve(name, os.path.join(where, folder))
         except (NotFound, InvalidRequest):
             return None
         return None if is_hidden and programs.is_in_scope(found) else found

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from collections.abc import Callable
 import anyio
 
 from computer_linker.computer.facets.processes import Child, Ended
+from computer_linker.system import os
 from computer_linker.vault.mask import Mask, MaskedStream
 
 _CHUNK = 1 << 20
@@ -17,7 +17,8 @@ _buffer: bytearray | None = None
 _FLOOD_S = 0.0001
 _PAUSE_S = 0.00005
 """How long to let a program print more before reading: a wake-up costs both sides more than the bytes do."""
-_PROMPT_S = 0.5
+TICK_S = 0.1
+"""The end of a stream that is masked waits for more, from one such time to two."""
 _DRAIN_S = 0.25
 """How long to wait for the end of the output once the process has ended: an orphan may hold the pipe."""
 
@@ -164,7 +165,7 @@ class Pump:
 
 
 class MaskedSink:
-    """Masks the stored secrets in a stream before it is kept. What may be the beginning of one waits a moment for more."""
+    """Masks the stored secrets in a stream before it is kept. Its end waits a moment for more, whatever it is."""
 
     def __init__(self, sink: Callable[[memoryview], None], mask: Mask) -> None:
         self._sink = sink
@@ -173,22 +174,27 @@ class MaskedSink:
         self._timer: asyncio.TimerHandle | None = None
 
     def feed(self, data: memoryview) -> None:
-        self._stop_waiting()
-        if shown := self._stream.feed(bytes(data)):
-            self._sink(memoryview(shown))
-        if self._stream.holds:
-            # A prompt that ends like a secret begins is shown all the same.
-            self._timer = self._loop.call_later(_PROMPT_S, self.finish)
+        self._pass(self._stream.feed(bytes(data)))
+        self._wait()
 
     def finish(self) -> None:
-        self._stop_waiting()
-        if left := self._stream.finish():
-            self._sink(memoryview(left))
-
-    def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._pass(self._stream.finish())
+
+    def _wait(self) -> None:
+        if self._timer is None and self._stream.holds:
+            self._timer = self._loop.call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._pass(self._stream.tick())
+        self._wait()
+
+    def _pass(self, shown: bytes) -> None:
+        if shown:
+            self._sink(memoryview(shown))
 
 
 class Feed:

@@ -9,7 +9,7 @@ from computer_linker.audit.command_line import command_preview
 from computer_linker.computer.facets.processes import PtySize
 from computer_linker.errors import LimitExceeded, ProcessNotFound
 from computer_linker.model.ids import new_handle
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, is_of
 from computer_linker.providers.processes.managed import Managed, Owner
 from computer_linker.providers.processes.prepare import Prepared
 from computer_linker.providers.processes.records import Record, Records, now
@@ -67,6 +67,7 @@ class ProcessTable:
             status="running",
             boundary=prepared.boundary,
             pty=pty is not None,
+            client=owner.client,
         )
         managed = Managed(record, child, prepared.plan, self._records)
         try:
@@ -120,7 +121,7 @@ class ProcessTable:
     async def end_of(self, principal: str | None) -> int:
         """Stop the processes of one caller, or of all; returns how many."""
         theirs = [
-            each for each in self._managed.values() if each.is_running and principal in (None, each.record.principal)
+            each for each in self._managed.values() if each.is_running and is_of(each.record.principal, principal)
         ]
         await _stop(theirs)
         return len(theirs)

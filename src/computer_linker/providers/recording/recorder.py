@@ -20,6 +20,7 @@ from computer_linker.errors import Conflict, LimitExceeded, LinkError, NotFound
 from computer_linker.model.artifact import Artifact
 from computer_linker.model.geometry import Rect
 from computer_linker.model.ids import new_handle
+from computer_linker.model.principal import is_of, leaves_room
 from computer_linker.policy.writers import find_program, writers_of
 from computer_linker.providers.recording.video import Sheet, Video, needs_pillow
 from computer_linker.providers.shots import Shot, shoot
@@ -101,8 +102,9 @@ class Recordings:
         there = self._all.get(key)
         if there is not None and there.ending is None:
             raise Conflict("A recording is running already; stop it first.")
-        if len(self._tasks) >= MAX_RECORDINGS:
-            raise LimitExceeded(f"{MAX_RECORDINGS} recordings run already.", running=len(self._tasks))
+        running = [whose for (_, whose), made in self._all.items() if made.ending is None]
+        if len(self._tasks) >= MAX_RECORDINGS or not leaves_room(key[1], running, MAX_RECORDINGS):
+            raise LimitExceeded(f"{len(running)} recordings run already.", running=len(running))
         needs_pillow()
         ffmpeg = self._find("ffmpeg")
         made = Recording(new_handle("rec"), order, time.monotonic(), "frames" if ffmpeg is None else "video")
@@ -127,7 +129,7 @@ class Recordings:
 
     async def end_of(self, principal: str | None) -> int:
         """Stop the recordings of one caller, or of all, keeping their frames; returns how many ran."""
-        theirs = [key for key, made in self._all.items() if principal in (None, key[1]) and made.ending is None]
+        theirs = [key for key, made in self._all.items() if is_of(key[1], principal) and made.ending is None]
         for key in theirs:
             await self.stop(key)
         return len(theirs)

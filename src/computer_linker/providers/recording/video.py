@@ -1,7 +1,6 @@
 """Encodes frames as a video: by ffmpeg through a pipe, bounded in size, killed when it stops reading."""
 
 import io
-import os
 import select
 import time
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import ExecutionFailed
 from computer_linker.providers.child import Child, Spec
 from computer_linker.providers.images import Fit, encode, to_image
+from computer_linker.system import os
 
 _TAKES_S = 20.0
 

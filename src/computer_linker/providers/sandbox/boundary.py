@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from computer_linker.computer.facets.processes import (
     Child,
+    Confined,
     InnerNetwork,
     KernelRules,
     ProcessLimits,
@@ -117,6 +118,10 @@ class Confinement:
     """Files of the sandbox's own (bubblewrap only)."""
     cut_unix_sockets: bool = False
     """No UNIX sockets: it could meet a program whose sandbox closes other names, and each would open them for the other."""
+    is_bare: bool = False
+    """Of this machine it sees programs and libraries alone: no settings, and no tool folders of the home (bubblewrap only)."""
+    only_reads: bool = False
+    """It opens no file for writing (bubblewrap only)."""
     cwd: str = "/"
     """Where the command starts, as a path inside."""
     cwd_fd: int | None = None
@@ -124,10 +129,12 @@ class Confinement:
 
 
 class Watch(Protocol):
-    """Removes the protected names that a process creates."""
+    """Removes the protected names that a process creates, and closes names again that were replaced."""
 
     command: str
     """The operation or process that the removed names are stored under."""
+    program: Confined | None
+    """The process, once it is started in a root in which names can be closed."""
 
     @property
     def refused(self) -> list[str]:

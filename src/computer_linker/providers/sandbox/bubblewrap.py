@@ -1,6 +1,5 @@
 """Runs a command inside bubblewrap: own namespaces, and a root staged from held descriptors."""
 
-import os
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -12,6 +11,7 @@ from computer_linker.providers.sandbox.boundary import Confinement, Folder, Spaw
 from computer_linker.providers.sandbox.inner_sandbox import confine_inner, real_inside
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.new_root import NewRoot, new_root
+from computer_linker.system import os
 
 _ISOLATED = (
     "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
@@ -58,6 +58,7 @@ def wrap(
         confine_namespaces=not confinement.nests,
         cut_unix_sockets=confinement.cut_unix_sockets,
         confine_sockets=not confinement.network,
+        confine_writes=confinement.only_reads,
     )
     line = (
         real_inside(STAGED_PATH) if confinement.nests else bwrap,

@@ -1,11 +1,11 @@
 """The result of reading one folder, and whether it is still current."""
 
-import os
 from array import array
 from dataclasses import dataclass
 
 from computer_linker.providers.sandbox.judge import Entry, Parts
 from computer_linker.providers.sandbox.pace import Pace
+from computer_linker.system import os
 
 
 @dataclass(slots=True)

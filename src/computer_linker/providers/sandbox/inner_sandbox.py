@@ -10,7 +10,6 @@ content filters. So git is a script too: it starts the real one with that filter
 the agent's folder and its keys.
 """
 
-import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,7 @@ from computer_linker.computer.local.linux.syscall_filters import namespace_filte
 from computer_linker.errors import ProviderUnavailable
 from computer_linker.providers.sandbox.new_root import NewRoot
 from computer_linker.providers.sandbox.places import hold
+from computer_linker.system import os
 
 _PLACE = "/.inner-sandbox"
 _REAL, _FILTER, _GIT = f"{_PLACE}/bwrap", f"{_PLACE}/filter", f"{_PLACE}/git"

@@ -2,7 +2,6 @@
 
 import contextlib
 import fnmatch
-import os
 import re
 import stat
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from typing import Literal
 from computer_linker.model.paths import PathRules
 from computer_linker.policy import names
 from computer_linker.policy.names import folded, is_git_folder, is_protected, is_sensitive
+from computer_linker.system import os
 
 Parts = tuple[str, ...]
 How = Literal["read_only", "hidden", "socket", "link"]

@@ -1,6 +1,5 @@
 """Runs a command under Landlock and seccomp: no private view of the disk, but the kernel refuses what was not granted."""
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from computer_linker.computer.facets.processes import KernelRules
 from computer_linker.providers.own_folders import remove_later
 from computer_linker.providers.sandbox.boundary import Confinement, SpawnPlan
 from computer_linker.providers.sandbox.places import SYSTEM_FACTS, held_places, readable_system, tool_folders
+from computer_linker.system import os
 
 _READ = (*SYSTEM_FACTS, "/proc")
 _LISTED = ("/dev", "/etc")

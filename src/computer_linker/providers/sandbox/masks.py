@@ -1,6 +1,5 @@
 """What must stay closed inside a root: protected names, secrets, sockets, denied and read-only parts, and their parents."""
 
-import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,8 +9,9 @@ from computer_linker.providers.sandbox.boundary import Closed, Folder
 from computer_linker.providers.sandbox.budget import ClosedFolders, escalated
 from computer_linker.providers.sandbox.judge import Entry, Parts
 from computer_linker.providers.sandbox.pace import Pace
-from computer_linker.providers.sandbox.steps import open_below
+from computer_linker.providers.sandbox.steps import open_below, stat_below
 from computer_linker.providers.sandbox.tree import Tree
+from computer_linker.system import os
 
 MAX_CLOSED = 512
 """Mounts for the closed names of one root. Each takes some ten microseconds at every start of a command."""
@@ -81,7 +81,7 @@ class _Closing:
 
     def _close(self, parts: Parts, how: _How) -> None:
         """Close the file or folder at a path, if there is one."""
-        about = _stat(self._folder.fd, parts)
+        about = stat_below(self._folder.fd, parts)
         if about is not None and (stat.S_ISDIR(about.st_mode) or stat.S_ISREG(about.st_mode)):
             is_folder = stat.S_ISDIR(about.st_mode)
             self._closed[parts] = Closed(parts, how, is_folder, about.st_dev, about.st_ino)
@@ -209,7 +209,7 @@ def _listed(paths: list[Parts]) -> str:
 
 
 def _has_more_names(root_fd: int, parts: Parts) -> bool:
-    about = _stat(root_fd, parts)
+    about = stat_below(root_fd, parts)
     return about is not None and stat.S_ISREG(about.st_mode) and about.st_nlink > 1
 
 
@@ -221,18 +221,5 @@ def _files_in(root_fd: int, parts: Parts) -> Iterator[tuple[str, int]]:
     try:
         with os.scandir(fd) as entries:
             yield from [(entry.name, entry.inode()) for entry in entries]
-    finally:
-        os.close(fd)
-
-
-def _stat(root_fd: int, parts: Parts) -> os.stat_result | None:
-    try:
-        fd = open_below(root_fd, parts[:-1])
-    except OSError:
-        return None
-    try:
-        return os.stat(parts[-1], dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return None
     finally:
         os.close(fd)

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import secrets
 import shutil
 import socket
@@ -20,6 +19,7 @@ from computer_linker.computer.facets.processes import Ended, Launch, ProcessLimi
 from computer_linker.providers.processes.streams import collect
 from computer_linker.providers.sandbox.boundary import Boundary, Confinement, Folder
 from computer_linker.providers.sandbox.probe import interpreter, interpreter_places
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     from computer_linker.providers.sandbox.sandbox import Sandbox

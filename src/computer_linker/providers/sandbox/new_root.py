@@ -1,6 +1,5 @@
 """The root a sandboxed command sees, as a list of mounts from held descriptors. It contains only what is granted."""
 
-import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -10,6 +9,7 @@ from computer_linker.computer.local.linux.id_range import other_ids
 from computer_linker.providers.sandbox.boundary import Closed, Confinement, Folder, Store
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import (
+    SETTINGS,
     SYSTEM_FACTS,
     depth,
     hold,
@@ -18,11 +18,14 @@ from computer_linker.providers.sandbox.places import (
     system_folders,
     tool_folders,
 )
+from computer_linker.system import os
 
 _MAX_LINKS = 8
 _RESOLVER_SETTINGS = "/etc/resolv.conf"
 _RESOLVER_TEXT = f"nameserver {RESOLVER[0]}\noptions timeout:5 attempts:2\n"
 """Without the file, programs ask the same address."""
+_NEEDED_SETTINGS = (f"{SETTINGS}/alternatives", f"{SETTINGS}/fonts", f"{SETTINGS}/ld.so.cache")
+"""Without these, programs that are links, fonts and libraries outside the usual folders are not found."""
 _STRICTNESS = ("held", "read_only", "hidden")
 
 
@@ -96,6 +99,10 @@ def _system(root: NewRoot, confinement: Confinement) -> None:
     covers_all = any(folder.path == "/" for folder in (*confinement.readable, *confinement.writable))
     facts = tuple(_inode(path) for path in SYSTEM_FACTS)
     root.mounts += _system_mounts(() if covers_all else system_folders(), facts)
+    if confinement.is_bare:
+        root.add(5, Mount("room", SETTINGS))
+        for path in _NEEDED_SETTINGS:
+            root.add(5, Mount("system", path, inode=_inode(path)))
 
 
 @lru_cache(maxsize=4)
@@ -118,7 +125,7 @@ def _system_mounts(folders: tuple[tuple[str, str], ...], facts: tuple[int, ...])
 def _inode(path: str) -> int:
     """Tells one file of the system from another that replaces it; 0 where there is none."""
     try:
-        return os.stat(path).st_ino  # noqa: PTH116  # every command waits for this
+        return os.stat(path).st_ino  # every command waits for this
     except OSError:
         return 0
 
@@ -126,7 +133,8 @@ def _inode(path: str) -> int:
 def _tools(root: NewRoot, confinement: Confinement) -> None:
     """Mount the tool folders of the home and the program's own paths; links among them are recreated, not followed."""
     links = (link for path in confinement.programs for link in _links_from(path))
-    for path in dict.fromkeys((*tool_folders(), *confinement.programs, *links)):
+    tools = () if confinement.is_bare else tool_folders()
+    for path in dict.fromkeys((*tools, *confinement.programs, *links)):
         fd = hold(path)
         if fd is None:
             continue
@@ -143,7 +151,7 @@ def _links_from(path: str) -> list[str]:
     found: list[str] = []
     while len(found) < _MAX_LINKS:
         try:
-            path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))  # noqa: PTH115, PTH118, PTH120
+            path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
         except OSError:
             break
         found.append(path)
@@ -169,7 +177,7 @@ def _folder(root: NewRoot, folder: Folder, confinement: Confinement, masks: Mask
 def _hidden(root: NewRoot, path: str, confinement: Confinement) -> None:
     """Hide a folder of the service wherever it is visible; with an empty tmpfs if something inside it is granted."""
     try:
-        found = os.stat(path, follow_symlinks=False)  # noqa: PTH116  # every command waits for this
+        found = os.stat(path, follow_symlinks=False)  # every command waits for this
     except OSError:
         return
     inside = (*confinement.writable, *confinement.readable, *confinement.own)

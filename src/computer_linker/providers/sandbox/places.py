@@ -1,6 +1,5 @@
 """Which parts of this machine every command may read: the system's programs and the tool folders in the home."""
 
-import os
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -8,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from computer_linker.policy.names import TOOL_PATHS
+from computer_linker.system import os
 
 SYSTEM = (
     "/usr",
@@ -33,7 +33,7 @@ SYSTEM_FACTS = (
 TOOLS_IN_HOME = tuple("/".join(path) for path in TOOL_PATHS)
 """Read-only inside the boundary; the rest of the home is absent."""
 
-_SETTINGS = "/etc"
+SETTINGS = "/etc"
 _MOST_SETTINGS = 100_000
 
 _CACHED_S = 10.0
@@ -49,7 +49,7 @@ def home() -> str:
 def secret_settings() -> tuple[str, ...]:
     """What this user can read in /etc and not everyone can: passwords and keys. Few for most users, and many for root."""
     found: list[str] = []
-    waiting, seen = [_SETTINGS], 0
+    waiting, seen = [SETTINGS], 0
     while waiting and seen < _MOST_SETTINGS:
         for path, mode in _entries(waiting.pop()):
             seen += 1

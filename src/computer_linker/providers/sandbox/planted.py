@@ -14,7 +14,6 @@ therefore be removed, too. Nothing is lost: it is moved to `refused` in the serv
 import asyncio
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -23,12 +22,15 @@ from typing import Any
 
 import anyio
 
+from computer_linker.computer.facets.processes import Confined
 from computer_linker.model.ids import new_handle
-from computer_linker.providers.sandbox.boundary import Folder
+from computer_linker.providers.sandbox.boundary import Closed, Folder
 from computer_linker.providers.sandbox.judge import Entry, Parts, begins_at
 from computer_linker.providers.sandbox.refused import Refused, put_link
+from computer_linker.providers.sandbox.reopened import ClosedNames, Reopened
 from computer_linker.providers.sandbox.steps import birth_clock_ns, made_at, reached
 from computer_linker.providers.sandbox.tree import Identity, Tree
+from computer_linker.system import os
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +44,11 @@ _NAMED = 20
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WatchedRoot:
-    """A folder that a command may write."""
+    """A folder of a command."""
 
     folder: Folder
     tree: Tree
+    closed: ClosedNames
 
 
 @dataclass(eq=False, slots=True)
@@ -59,7 +62,10 @@ class Planting:
     command: str = field(default_factory=lambda: new_handle("cmd"))
     """The operation or process that `refused` names."""
     refused: list[str] = field(default_factory=list)
-    """A sentence for each removed name."""
+    """A sentence for each removed name, and for each closed one that was replaced."""
+    program: Confined | None = None
+    reopened: list[Reopened] = field(default_factory=list)
+    """Names to close again."""
     is_over: bool = False
     started_ns: int = 0
     """By the clock of birth times."""
@@ -94,21 +100,23 @@ class Plantings:
         self._tick_later()
         return planting
 
-    def watch(self, planting: Planting, folder: Folder, tree: Tree) -> None:
+    def watch(self, planting: Planting, folder: Folder, tree: Tree, closed: list[Closed], *, may_plant: bool) -> None:
         """Watch a folder that has just been scanned. The caller still holds the tree's lock.
 
         Otherwise a scan that is under way could see what the command makes, and count it as what was there before.
         """
-        planting.roots.append(WatchedRoot(folder, tree))
+        planting.roots.append(WatchedRoot(folder, tree, ClosedNames.of(folder, closed)))
         if tree not in self._fds:
             self._fds[tree] = os.dup(folder.fd)
-        tree.running[planting] = tree.number
+        if may_plant:
+            tree.running[planting] = tree.number
         planting.started_ns = birth_clock_ns()
 
     async def settle(self, planting: Planting) -> list[str]:
         """Scan the folders of an ended command once more."""
         for root in planting.roots:
             await self._check(root)
+        await self._close_again(planting)
         if planting.leaves_orphans and not planting.is_over:
             self._start(self._settle_later(planting))
         else:
@@ -165,7 +173,9 @@ class Plantings:
             self._running.remove(planting)
         for root in planting.roots:
             root.tree.running.pop(planting, None)
-            if not root.tree.running:
+            if root.tree in self._fds and not any(
+                root.tree is other.tree for each in self._running for other in each.roots
+            ):
                 os.close(self._fds.pop(root.tree))
                 self._due.pop(root.tree, None)
         if not self._running and self._timer is not None:
@@ -184,6 +194,10 @@ class Plantings:
             if self._due.get(tree, 0.0) <= now and not tree.lock.locked() and not _is_settled(tree):
                 self._due[tree] = now + max(_EVERY_S, tree.took_s * _SHARE)
                 self._start(self._check(root))
+        for planting in self._running:
+            # Found by the scan for another command.
+            if planting.reopened:
+                self._start(self._close_again(planting))
         if self._running:
             self._tick_later()
 
@@ -209,6 +223,16 @@ class Plantings:
                 await anyio.to_thread.run_sync(self.scan, root.folder, root.tree, fd)
             finally:
                 os.close(fd)
+        for planting in list(self._running):
+            await self._close_again(planting)
+
+    async def _close_again(self, planting: Planting) -> None:
+        """Close the names that were replaced, and report them."""
+        while planting.reopened:
+            sentence = await planting.reopened.pop(0).closed(planting.program)
+            if sentence:
+                log.warning("%s: %s", planting.command, sentence)
+                _report(planting, sentence)
 
     def scan(self, folder: Folder, tree: Tree, fd: int) -> None:
         """Scan the folder and remove what the commands that run in it planted. Blocking."""
@@ -224,6 +248,10 @@ class Plantings:
                     _report(planting, sentence)
         if newest is not None:
             self._refused.tidy(newest)
+        for planting in tuple(self._running):
+            for root in planting.roots:
+                if root.tree is tree:
+                    planting.reopened += root.closed.reopened(fd)
 
     def _take(self, tree: Tree, fd: int, parts: Parts, before: Entry | None, command: str) -> str:
         """Remove one planted name. Returns a sentence about it; empty when it is gone already."""
@@ -323,5 +351,5 @@ def _report(planting: Planting, sentence: str) -> None:
         planting.refused.append(sentence)
     elif len(planting.refused) == _NAMED:
         planting.refused.append(
-            "More protected names were made meanwhile and taken away; they are kept in the same place."
+            "More protected names were made or replaced meanwhile; what was taken away is kept in the same place."
         )

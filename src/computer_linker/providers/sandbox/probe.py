@@ -1,7 +1,6 @@
 """Probes a boundary: a small program inside tries to cross it, and only what it could not do is claimed."""
 
 import json
-import os
 import shutil
 import socket
 import sys
@@ -16,6 +15,7 @@ from computer_linker.computer.facets.processes import Launch, NamesChanged
 from computer_linker.errors import LinkError
 from computer_linker.providers.processes.streams import collect
 from computer_linker.providers.sandbox.boundary import Boundary, Confinement, Folder
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     from computer_linker.providers.sandbox.sandbox import Sandbox

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import os
 import shutil
 import stat
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from computer_linker.computer.local.portable.openat2 import RENAME_NOREPLACE, rename
 from computer_linker.providers.sandbox.judge import Parts
+from computer_linker.system import os
 
 _KEPT_S = 30 * 86_400
 _MAX_KEPT = 200
@@ -192,7 +192,7 @@ def _make_movable(parent_fd: int, name: str) -> None:
         if stat.S_ISDIR(about.st_mode) and about.st_mode & 0o700 != 0o700:
             fd = os.open(name, getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent_fd)
             try:
-                os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(about.st_mode) | 0o700)  # noqa: PTH101  # no fchmod by O_PATH
+                os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(about.st_mode) | 0o700)  # no fchmod by O_PATH
             finally:
                 os.close(fd)
 
@@ -228,7 +228,7 @@ def _copy_entry(source_fd: int, source: str, fd: int, name: str, room: _Room, de
         try:
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
             try:
-                for entry in os.listdir(inner_source):  # noqa: PTH208  # by descriptor
+                for entry in os.listdir(inner_source):  # by descriptor
                     _copy_entry(inner_source, entry, inner, entry, room, depth + 1)
             finally:
                 os.close(inner)

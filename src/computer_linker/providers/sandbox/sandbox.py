@@ -1,6 +1,5 @@
 """The provider of the kernel boundary, probed once by trying to cross it."""
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.config.own_places import own_programs
 from computer_linker.config.runtime import state_places
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.home import MARK_NAME
 from computer_linker.model.scope import Scope
 from computer_linker.providers.sandbox import bubblewrap, landlock, seatbelt
 from computer_linker.providers.sandbox.boundary import (
@@ -32,6 +32,7 @@ from computer_linker.providers.sandbox.planted import Plantings
 from computer_linker.providers.sandbox.tree import Tree
 from computer_linker.providers.sandbox.tree_cache import TreeCache
 from computer_linker.services import Services
+from computer_linker.system import os
 
 
 def available_kinds(computer: Computer) -> tuple[Kind, ...]:
@@ -129,15 +130,23 @@ class Sandbox:
             folder for folder in confinement.writable if not folder.rules.allow_protected and folder.view is None
         ]
         only = None if closes_names else planted
-        if not planted:
+        if not planted and not (closes_names and confinement.readable):
             return Scanned(await self._masks(confinement, only))
         planting = self._plantings.begin(leaves_orphans=boundary.kind != "bubblewrap")
 
-        def watch(folder: Folder, tree: Tree) -> None:
-            if any(place in tree.folders for place in tree.states) and boundary.kind == "landlock":
-                raise _state_inside("The state folder of another service lies inside this scope's folder")
-            if folder in planted:
-                self._plantings.watch(planting, folder, tree)
+        def watch(folder: Folder, tree: Tree, masks: Masks) -> None:
+            state = next((place for place in tree.states if place in tree.folders), None)
+            if state is not None and boundary.kind == "landlock":
+                mark = "/".join((*state, MARK_NAME))
+                raise _state_inside(
+                    "The state folder of another service lies inside this scope's folder "
+                    f"(the file {mark} marks it; if it is none, the owner can look at that file and remove it)"
+                )
+            # An overlay has names of its own, whose covers no change of the folder removes. Without reports from the kernel a
+            # folder that is only read is not scanned again and again.
+            closed = masks.closed if closes_names and folder.view is None else []
+            if folder in planted or (closed and tree.is_watched):
+                self._plantings.watch(planting, folder, tree, closed, may_plant=folder in planted)
 
         try:
             return Scanned(await self._masks(confinement, only, watch), planting)
@@ -149,7 +158,7 @@ class Sandbox:
         self,
         confinement: Confinement,
         only: Sequence[Folder] | None = None,
-        scanned: Callable[[Folder, Tree], None] = lambda _folder, _tree: None,
+        scanned: Callable[[Folder, Tree, Masks], None] = lambda _folder, _tree, _masks: None,
     ) -> dict[Folder, Masks]:
         """What to close in each folder, or in `only` some. `scanned` is called for each under its lock."""
         masks: dict[Folder, Masks] = {}
@@ -164,7 +173,7 @@ class Sandbox:
                 if known is None:
                     known = await anyio.to_thread.run_sync(found.scan, self._plantings, self._trees)
                 masks[folder] = known
-                scanned(folder, tree)
+                scanned(folder, tree, known)
         return masks
 
     def wrap(

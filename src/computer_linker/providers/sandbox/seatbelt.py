@@ -4,7 +4,6 @@ Unproven: written after Apple's profile language and tested as text, never yet r
 there like every other boundary, and what it finds open is not claimed.
 """
 
-import os
 import re
 import tempfile
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from computer_linker.providers.own_folders import remove_later
 from computer_linker.providers.sandbox.boundary import Confinement, Folder, SpawnPlan
 from computer_linker.providers.sandbox.masks import Masks
 from computer_linker.providers.sandbox.places import tool_folders
+from computer_linker.system import os
 
 PROGRAM = "/usr/bin/sandbox-exec"
 _SYSTEM = (

@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import errno
-import os
 import stat
 import sys
 import time
@@ -12,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from computer_linker.providers.sandbox.judge import Parts
+from computer_linker.system import os
 
 _PASSABLE = 0o500
 _CLOCK_REALTIME_COARSE = 5
@@ -54,6 +54,20 @@ def open_below(root_fd: int, parts: Parts) -> int:
         finally:
             os.close(above)
     return fd
+
+
+def stat_below(root_fd: int, parts: Parts) -> os.stat_result | None:
+    """What is at a path below the root, a link as itself; None when nothing is."""
+    try:
+        fd = open_below(root_fd, parts[:-1])
+    except OSError:
+        return None
+    try:
+        return os.stat(parts[-1], dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 @contextlib.contextmanager
@@ -107,7 +121,7 @@ def is_shut(error: OSError) -> bool:
 
 
 def _set_mode(fd: int, mode: int) -> None:
-    os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101  # fchmod takes no descriptor by O_PATH
+    os.chmod(f"/proc/self/fd/{fd}", mode)  # fchmod takes no descriptor by O_PATH
 
 
 def birth_clock_ns() -> int:

@@ -9,7 +9,6 @@ A tree is used by one thread at a time, which holds its lock.
 
 import contextlib
 import errno
-import os
 import time
 from array import array
 from collections import deque
@@ -27,6 +26,7 @@ from computer_linker.providers.sandbox.judge import Entry, Judge, Parts, all_hid
 from computer_linker.providers.sandbox.pace import Pace
 from computer_linker.providers.sandbox.steps import Steps, is_shut, opened_up
 from computer_linker.providers.sandbox.watches import Watches
+from computer_linker.system import os
 
 MAX_FOLDERS = 60_000
 MAX_ENTRIES = 1_000_000

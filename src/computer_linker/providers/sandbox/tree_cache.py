@@ -1,10 +1,10 @@
 """Cache of the trees of recently used roots, so that a further scan costs only what changed."""
 
-import os
 from collections import OrderedDict
 
 from computer_linker.providers.sandbox.boundary import Folder
 from computer_linker.providers.sandbox.tree import MAX_FOLDERS, Tree
+from computer_linker.system import os
 
 _MAX_ROOTS = 16
 

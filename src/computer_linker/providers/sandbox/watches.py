@@ -1,12 +1,13 @@
 """inotify watches that report which folders of a root changed, so that a scan need not stat them all."""
 
 import ctypes
-import os
 import select
 import struct
 import threading
 from functools import lru_cache
 from pathlib import Path
+
+from computer_linker.system import os
 
 _CHANGES = 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x0100_0000
 """Moved from, moved to, created, deleted, itself deleted; folders only."""

@@ -20,6 +20,7 @@ from computer_linker.errors import Aborted, ExecutionFailed, InvalidRequest, Pro
 from computer_linker.providers.child import Child, ProcessGroup, Spec, fenced, in_process_group
 from computer_linker.providers.held import Held
 from computer_linker.providers.search import ripgrep
+from computer_linker.providers.search.confirmed import Confirmed
 from computer_linker.providers.search.query import (
     Breadth,
     NamePage,
@@ -35,6 +36,7 @@ from computer_linker.providers.search.ripgrep import Fallback
 from computer_linker.providers.search.text import Gathered, Gatherer, records
 from computer_linker.providers.search.visible import Visible, already_answered, ignore_files_above, real_path
 from computer_linker.services import Services
+from computer_linker.system import slashed
 
 T = TypeVar("T")
 ENGINE = "ripgrep"
@@ -77,6 +79,9 @@ class Search:
 
     async def holding(self, folder: Held, text: str, *, ignore_case: bool, most: int) -> tuple[list[bytes], bool]:
         """Visible files that contain a literal text (all, where ripgrep fails), and whether there are more."""
+        if "\0" in text:
+            # No argument can have it, and a file that does is not searched as text.
+            return [], False
         with suppress(Unreadable):
             return await self._run(partial(_files_holding, self._program(), folder, text, ignore_case, most))
         page = await self.names(folder, NameQuery(Breadth()), None, most)
@@ -155,7 +160,6 @@ def _text_page(
             most=unordered + 1,
             fallback=fallback,
         )
-        gatherer = Gatherer(visible, after, most + 1 if in_order else unordered + 1, query.before, query.after)
         if start.stdin is not None:
             # The descriptor's position is shared with a child that may have read from it before.
             os.lseek(start.stdin, 0, os.SEEK_SET)
@@ -163,7 +167,11 @@ def _text_page(
             buffered = None if in_order else _buffered(child, _MATCH, unordered)
             if buffered is None and not in_order:
                 return None
-            found = gatherer.gather(records(child.read if buffered is None else buffered.read))
+            with Confirmed(target.fd) as lines:
+                confirmed = lines if start.stdin is None else (lambda _record: True)
+                enough = most + 1 if in_order else unordered + 1
+                gatherer = Gatherer(visible, confirmed, after, enough, query.before, query.after)
+                found = gatherer.gather(records(child.read if buffered is None else buffered.read))
             if found.is_complete:
                 _check(child, group)
         return found if found.is_complete or in_order else None
@@ -236,7 +244,7 @@ def _paths(
     while piece := read():
         *names, pending = (pending + piece).split(b"\0")
         for name in names:
-            path = name.removeprefix(b"./")
+            path = slashed(name).removeprefix(b"./")
             if wanted(path):
                 if len(kept) == enough:
                     return kept, True

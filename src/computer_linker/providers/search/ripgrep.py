@@ -5,10 +5,12 @@ import sys
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
+from sysconfig import get_path
 
 from computer_linker.policy.writers import find_program
 from computer_linker.providers.child import Spec
 from computer_linker.providers.search.query import Breadth, NameQuery, TextQuery
+from computer_linker.system import KEPT_VARIABLES, os
 
 _MEMORY = 128 << 20
 """More than any ordinary tree needs; a line of a gigabyte kills the child instead of exhausting memory."""
@@ -17,6 +19,7 @@ _STILL_S = 2.5
 """It reads files and writes hits, so it is never idle this long unless blocked."""
 
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+_ENVIRONMENT |= {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
 _ALWAYS = ("--no-config", "--no-messages", "--color=never", "--no-follow", "--no-mmap")
 _ALWAYS_TEXT = (
     "--json", "--engine=default", "--regex-size-limit=16M", "--dfa-size-limit=16M",
@@ -37,7 +40,7 @@ class Fallback(Enum):
 @lru_cache(maxsize=1)
 def program() -> str | None:
     """The ripgrep that came with this package, else the system's if it is new enough; never one found through PATH."""
-    ours = find_program("rg", first=(str(Path(sys.prefix, "bin")), str(Path(sys.executable).parent)))
+    ours = find_program("rg", first=(get_path("scripts"), str(Path(sys.executable).parent)))
     return ours if ours is not None and _is_new_enough(ours) else None
 
 

@@ -9,20 +9,21 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from computer_linker.providers.search.query import Hit, Position, position_of
+from computer_linker.system import slashed
 
 # Parses ripgrep's JSON lines as a stream: only needed fields are decoded, and overlong lines are not buffered.
 
 _MAX_RECORD = 1 << 20
 _HEAD = 1 << 14
 # A quote inside a JSON string is always escaped, so these can only end a string.
-_AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+),')
+_AFTER_TEXT = re.compile(rb'"\},"line_number":(\d+),"absolute_offset":(\d+),')
 _AFTER_MATCH = re.compile(rb'"\},"start":(\d+),"end":(\d+)')
 _OVERLAP = 64
 
 
 @dataclass(slots=True)
 class Record:
-    """One line of a file as the engine reported it; `start` is the byte where the match begins."""
+    """One line of a file as the engine reported it, `offset` bytes into it; `start` is the byte where the match begins."""
 
     kind: Literal["match", "context", "end"]
     path: bytes
@@ -31,6 +32,7 @@ class Record:
     start: int = 0
     is_binary: bool = False
     is_cut: bool = False
+    offset: int = 0
 
 
 def records(read: Callable[[], bytes]) -> Iterator[Record]:
@@ -58,7 +60,14 @@ def _record(line: bytes) -> Record | None:
         data = value["data"]
         found = data["submatches"]
         start = found[0]["start"] if found else 0
-        return Record(value["type"], _path(data["path"]), data["line_number"], _bytes(data["lines"]), start)
+        return Record(
+            value["type"],
+            _path(data["path"]),
+            data["line_number"],
+            _bytes(data["lines"]),
+            start,
+            offset=data["absolute_offset"],
+        )
     if line.startswith(b'{"type":"end"'):
         data = json.loads(line)["data"]
         return Record("end", _path(data["path"]), is_binary=data["binary_offset"] is not None)
@@ -81,7 +90,8 @@ def _long_record(pending: bytes, read: Callable[[], bytes]) -> tuple[Record | No
     text = _unescaped(head[opening.end() :]) if opening[3] == b"text" else b""
     kind: Literal["match", "context"] = "match" if opening[1] == b"match" else "context"
     path = _path(json.loads(opening[2]))
-    return Record(kind, path, int(line[1]), text, int(start[1]) if start else 0, is_cut=True), left
+    at = int(start[1]) if start else 0
+    return Record(kind, path, int(line[1]), text, at, is_cut=True, offset=int(line[2])), left
 
 
 def _seek(wanted: re.Pattern[bytes], pending: bytes, read: Callable[[], bytes]) -> tuple[re.Match[bytes] | None, bytes]:
@@ -107,7 +117,7 @@ def _unescaped(raw: bytes) -> bytes:
 
 def _path(value: dict[str, Any]) -> bytes:
     path = os.fsencode(value["text"]) if "text" in value else base64.b64decode(value["bytes"])
-    return path.removeprefix(b"./")
+    return slashed(path).removeprefix(b"./")
 
 
 def _bytes(value: dict[str, Any]) -> bytes:
@@ -135,6 +145,7 @@ class Gatherer:
     """Collects visible hits after `after` until there are `most`, with their context lines."""
 
     visible: Callable[[bytes], bool]
+    confirmed: Callable[[Record], bool]
     after: Position | None
     most: int
     before_lines: int
@@ -152,7 +163,7 @@ class Gatherer:
             elif self._is_enough(record):
                 self._found.is_complete = False
                 break
-            elif self.visible(record.path):
+            elif self.visible(record.path) and self.confirmed(record):
                 self._take(record)
         self._end_file(is_binary=False, path=b"")
         return self._found

@@ -1,6 +1,5 @@
 """Filters the engine's results by the scope's rules and the caller's breadth, checked again for every path."""
 
-import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from computer_linker.policy.paths import is_hidden_by
 from computer_linker.providers.held import Held, StateMarks
 from computer_linker.providers.search.query import Breadth, Position, escaped
 from computer_linker.providers.search.ripgrep import Fallback
+from computer_linker.system import os
 
 # The .gitignore files of a searched tree, for paths that ripgrep does not check itself. Read beneath a held folder.
 
@@ -61,7 +61,7 @@ def ignore_files_above(path: str) -> list[str] | None:
         path, _, name = path.rpartition("/")
         if not name:
             return None
-        if os.path.isfile(path + "/.gitignore"):  # noqa: PTH113 - a path in the making
+        if os.path.isfile(path + "/.gitignore"):
             found.append(path + "/.gitignore")
     return found
 

@@ -1,8 +1,9 @@
 """The node kinds of definitions in each language's grammar. Kinds unknown to a grammar are skipped."""
 
+import re
 from dataclasses import dataclass, field
 
-VERSION = 3
+VERSION = 4
 """Increment when the tables change, so that cached results of older tables are not used."""
 
 
@@ -215,6 +216,19 @@ LANGUAGES = (
 BY_NAME = {language.name: language for language in LANGUAGES}
 BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
 METHOD_HOLDERS = {"class", "struct", "trait", "interface", "protocol", "object", "enum", "record", "impl", "union"}
+
+
+_CPLUSPLUS = re.compile(
+    rb"^\s*(?:class\s+\w|namespace\b|template\s*<|using\s+\w|(?:public|private|protected)\s*:)|\bvirtual\s|[\w>]\s*:\s*public\s",
+    re.MULTILINE,
+)
+
+
+def grammar_of(name: str, content: bytes) -> Language | None:
+    """The language to parse a content as: a header may be C or C++, which only its content tells."""
+    language = language_of(name)
+    is_header = language is not None and language.name == "c" and name.endswith(".h")
+    return BY_NAME["cpp"] if is_header and _CPLUSPLUS.search(content) else language
 
 
 def language_of(path: str) -> Language | None:

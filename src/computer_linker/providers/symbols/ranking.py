@@ -1,19 +1,26 @@
 """The ranking child process: which files of a tree the others refer to, by the names they define and use.
 
 stdin has paths below the working folder, each ended by NUL; stdout gets one line of JSON. Definitions are found by the shape of
-their line and uses by name: precise enough to rank, and ten times as fast as parsing. What is shown of a file is parsed.
+their line, and uses in what a file imports, or by name where a language imports no names: precise enough to rank, and many times
+as fast as parsing. What is shown of a file is parsed.
 """
 
+import gc
 import json
-import os
 import pickle
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TypeVar
 
+from computer_linker.system import os
+
+T = TypeVar("T")
 MAX_FILE = 512 << 10
+_PIECE = 64 << 10
+"""Read at first: a buffer for the largest file costs more to map than most files cost to read."""
 _MIN_NAME = 4
 _MOST_DEFINERS = 6
 """A name that more files define does not identify one of them."""
@@ -45,9 +52,22 @@ _DEFINITIONS: dict[str, list["re.Pattern[bytes]"]] = {
 _OTHERS = _after(
     "def", "class", "function", "func", "fun", "struct", "enum", "trait", "interface", "protocol", "object", "module"
 )
-_PLAIN = re.compile(rb"[a-z]+")
+_IMPORTED = re.compile(rb"import[ \t]+(\([^)]{0,4000}\)|(?:type[ \t]+)?\{[^}]{0,4000}\}|[^\n]{0,400})")
+_IMPORTS = {
+    "0": [_IMPORTED, re.compile(rb"from[ \t]+\.*(?:\w+\.)*(\w+)")],
+    "1": [_IMPORTED]
+    + [
+        re.compile(rb"%s['\"](?:[^'\"\n]{0,200}/)?([\w-]+)" % word)
+        for word in (rb"from[ \t]+", rb"require\(", rb"import\(")
+    ],
+}
+"""By family, what files of Python and JavaScript use of others. These begin with a literal too."""
 _PLAIN_WEIGHT = 0.1
 """A name that is a word of English too may only be in a comment."""
+_PACKAGES = frozenset((b"__init__", b"index", b"mod"))
+_MOST_USERS = 12
+_COUNTED = 64
+"""Files whose definitions are shown at most: how often each is used is counted in some of the files that refer to them."""
 _FAMILIES = {
     name: number
     for number, names in enumerate(
@@ -65,99 +85,130 @@ _FAMILIES = {
 """Endings of languages whose files use each other's names; every other ending is on its own."""
 
 Edges = list[tuple[int, float]]
-Definers = dict[str, dict[bytes, tuple[tuple[int, ...], float]]]
-"""By family and name: the files that define it, and what a use of it weighs."""
+Definer = tuple[tuple[int, ...], float]
+"""The files that define a name, and what a use of it weighs."""
+Definers = dict[str, dict[bytes, Definer]]
+"""By family and name."""
+Names = tuple[bytes, bytes | None]
+"""What a file defines and what it uses, between spaces: an object for each name costs more to send. None where not read."""
 
 
 def main() -> int:
     """Rank the files of stdin."""
+    # This process ends before there is garbage worth a search through all its names.
+    gc.disable()
     paths = [path for path in sys.stdin.buffer.read().split(b"\0") if path]
-    workers = [_Worker(paths, at, count) for count in [_workers(len(paths))] for at in range(count)]
-    definers = _definers([worker.receive() for worker in workers], paths)
-    for worker in workers:
-        worker.send(definers)
+    scanned = {index: names for share in _shared(range(len(paths)), partial(_names, paths)) for index, names in share}
+    definers = _definers(scanned, paths)
     edges: list[Edges] = [[] for _ in paths]
-    uses: Counter[bytes] = Counter()
-    for worker in workers:
-        found, used = worker.receive()
-        for index, out in found:
+    unread = []
+    for index, (_, used) in scanned.items():
+        if used is None:
+            unread.append(index)
+        else:
+            edges[index] = _edges(index, used.split(), definers.get(_family(paths[index]), {}))
+    # These are read again rather than kept: all the words of a large tree would fill the memory.
+    for share in _shared(unread, partial(_references, paths, definers)) if unread else ():
+        for index, out in share:
             edges[index] = out
-        uses.update(used)
-    for worker in workers:
-        worker.wait()
     scores = ranked(edges)
     order = sorted(range(len(paths)), key=lambda index: (-scores[index], paths[index]))
-    best = [os.fsdecode(paths[index]) for index in order]
-    # Each file that defines a name has it once more.
-    names = {name.decode(): count - 1 for name, count in uses.most_common(20_000) if count > 1}
-    sys.stdout.write(json.dumps({"files": best, "uses": names}))
+    uses = _uses(paths, edges, order[:_COUNTED])
+    sys.stdout.write(json.dumps({"files": [os.fsdecode(paths[index]) for index in order], "uses": uses}))
     return 0
 
 
-def _workers(files: int) -> int:
-    return max(1, min(8, os.cpu_count() or 1, files // 100))
+def _shared(files: Sequence[int], scan: Callable[[Sequence[int]], T]) -> list[T]:
+    """What `scan` finds in each share of the files, one forked process per processor: a fork has what it needs already."""
+    count = max(1, min(8, os.cpu_count() or 1, len(files) // 100))
+    workers = [_forked(partial(scan, files[at::count])) for at in range(count)]
+    found = []
+    for pid, answers in workers:
+        with open(answers, "rb") as file:
+            found.append(pickle.load(file))  # noqa: S301  # of our own fork
+        os.waitpid(pid, 0)
+    return found
 
 
-class _Worker:
-    """A forked process that scans every `count`th file from `at`, sends its definitions, and later its references."""
-
-    def __init__(self, paths: Sequence[bytes], at: int, count: int) -> None:
-        down, up = os.pipe(), os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            os.close(down[1])
-            os.close(up[0])
-            status = 1
-            try:
-                with open(down[0], "rb") as orders, open(up[1], "wb") as answers:
-                    _scan(paths, range(at, len(paths), count), orders, answers)
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(down[0])
-        os.close(up[1])
-        self._orders, self._answers = open(down[1], "wb"), open(up[0], "rb")  # noqa: SIM115  # for the worker's life
-
-    def receive(self) -> Any:
-        return pickle.load(self._answers)  # noqa: S301  # of our own fork
-
-    def wait(self) -> None:
-        os.waitpid(self._pid, 0)
-
-    def send(self, value: object) -> None:
-        pickle.dump(value, self._orders, protocol=5)
-        self._orders.close()
+def _forked(work: Callable[[], object]) -> tuple[int, int]:
+    """A process that pickles the result into a pipe: its number, and the pipe."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(reading)
+            with open(writing, "wb") as answers:
+                pickle.dump(work(), answers, protocol=5)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    return pid, reading
 
 
-def _scan(paths: Sequence[bytes], share: range, orders: BinaryIO, answers: BinaryIO) -> None:
-    """Files are read twice rather than kept: the names of a large tree would fill the memory."""
-    _tell(answers, {index: _defined(paths[index], _content(paths[index])) for index in share})
-    definers: Definers = pickle.load(orders)  # noqa: S301  # of our own parent
-    found: list[tuple[int, Edges]] = []
-    uses: Counter[bytes] = Counter()
+def _names(paths: Sequence[bytes], share: Sequence[int]) -> list[tuple[int, Names]]:
+    """What each file defines, and what it imports."""
+    found: list[tuple[int, Names]] = []
     for index in share:
-        known = definers.get(_family(paths[index]), {})
-        weights: defaultdict[int, float] = defaultdict(float)
-        used = known.keys() & set(_content(paths[index]).translate(_LETTERS).split())
-        uses.update(used)
-        for name in used:
-            files, weight = known[name]
-            if index not in files:
-                for other in files:
-                    weights[other] += weight
-        strongest = sorted(weights.items(), key=lambda edge: (-edge[1], edge[0]))[:_MOST_EDGES]
-        found.append((index, strongest))
-    _tell(answers, (found, uses))
+        content = _content(paths[index])
+        patterns = _IMPORTS.get(_family(paths[index]))
+        used = None
+        if patterns is not None:
+            imported = b" ".join(part for pattern in patterns for part in pattern.findall(content))
+            used = b" ".join(sorted(set(_words(imported))))
+        found.append((index, (b" ".join(_defined(paths[index], content)), used)))
+    return found
 
 
-def _tell(answers: BinaryIO, value: object) -> None:
-    pickle.dump(value, answers, protocol=5)
-    answers.flush()
+def _references(paths: Sequence[bytes], definers: Definers, share: Sequence[int]) -> list[tuple[int, Edges]]:
+    """The strongest references of files whose every word may be one."""
+    known = [definers.get(_family(paths[index]), {}) for index in share]
+    return [
+        (index, _edges(index, sorted(names.keys() & set(_words(_content(paths[index])))), names))
+        for index, names in zip(share, known, strict=True)
+    ]
+
+
+def _edges(index: int, words: Sequence[bytes], known: Mapping[bytes, Definer]) -> Edges:
+    """The strongest references of a file that uses these names.
+
+    They are sorted: sums of the same numbers differ by their order, and with them the order of files.
+    """
+    weights: defaultdict[int, float] = defaultdict(float)
+    for files, weight in filter(None, map(known.get, words)):
+        if index not in files:
+            for other in files:
+                weights[other] += weight
+    return sorted(weights.items(), key=lambda edge: (-edge[1], edge[0]))[:_MOST_EDGES]
+
+
+def _uses(paths: Sequence[bytes], edges: Sequence[Edges], best: Sequence[int]) -> dict[str, int]:
+    """In how many of the files that refer to the best ones the names occur that these define."""
+    users: dict[int, list[int]] = {index: [] for index in best}
+    for index, out in enumerate(edges):
+        for to, _ in out:
+            if to in users and len(users[to]) < _MOST_USERS:
+                users[to].append(index)
+    names = {name for index in best for name in _defined(paths[index], _content(paths[index]))}
+    counts: Counter[bytes] = Counter()
+    for index in {user for some in users.values() for user in some}:
+        counts.update(names.intersection(_words(_content(paths[index]))))
+    return {name.decode(): count for name, count in counts.items()}
+
+
+def _words(content: bytes) -> list[bytes]:
+    return content.translate(_LETTERS).split()
 
 
 def _family(path: bytes) -> str:
-    ending = _ending(path)
-    return str(_FAMILIES.get(ending, ending))
+    return _family_of(path.rpartition(b".")[2])
+
+
+@lru_cache(maxsize=256)
+def _family_of(ending: bytes) -> str:
+    name = ending.decode("ascii", "replace").lower()
+    return str(_FAMILIES.get(name, name))
 
 
 def _ending(path: bytes) -> str:
@@ -170,7 +221,8 @@ def _content(path: bytes) -> bytes:
     except OSError:
         return b""
     try:
-        return os.read(fd, MAX_FILE)
+        content = os.read(fd, _PIECE)
+        return content if len(content) < _PIECE else content + os.read(fd, MAX_FILE - _PIECE)
     except OSError:
         return b""
     finally:
@@ -182,23 +234,38 @@ def _defined(path: bytes, content: bytes) -> list[bytes]:
     return list(dict.fromkeys(name for pattern in patterns for name in pattern.findall(content)))
 
 
-def _definers(shares: Sequence[Mapping[int, Sequence[bytes]]], paths: Sequence[bytes]) -> Definers:
+def _module(path: bytes) -> bytes:
+    """The name by which others import a file: its own, or its folder's."""
+    folder, _, name = path.rpartition(b"/")
+    stem = name.partition(b".")[0]
+    return folder.rpartition(b"/")[2] if stem in _PACKAGES else stem
+
+
+def _definers(scanned: Mapping[int, Names], paths: Sequence[bytes]) -> Definers:
     """Which files of a family define a name, for the names that few define, with the weight of a use."""
     found: dict[str, defaultdict[bytes, list[int]]] = {}
-    for share in shares:
-        for index, names in share.items():
-            own = found.setdefault(_family(paths[index]), defaultdict(list))
-            for name in names:
-                own[name].append(index)
+    for index, (defined, _) in scanned.items():
+        names = defined.split()
+        family = _family(paths[index])
+        own = found.setdefault(family, defaultdict(list))
+        for name in names:
+            own[name].append(index)
+        module = _module(paths[index]) if family in _IMPORTS else b""
+        if module and module not in names:
+            own[module].append(index)
     most = min(_MOST_DEFINERS, max(1, len(paths) // 2))
     return {
         family: {
-            name: (tuple(files), (_PLAIN_WEIGHT if _PLAIN.fullmatch(name) else 1.0) / len(files))
+            name: (tuple(files), (1.0 if family in _IMPORTS or not _is_plain(name) else _PLAIN_WEIGHT) / len(files))
             for name, files in own.items()
             if len(files) <= most
         }
         for family, own in found.items()
     }
+
+
+def _is_plain(name: bytes) -> bool:
+    return name.isalpha() and name.islower()
 
 
 def ranked(edges: Sequence[Edges]) -> list[float]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import sqlite3
 import threading
 import time
@@ -21,9 +20,10 @@ from computer_linker.providers.held import Held, held
 from computer_linker.providers.search.engine import Search
 from computer_linker.providers.search.visible import shared
 from computer_linker.providers.symbols.extract import Symbol
-from computer_linker.providers.symbols.languages import BY_NAME, VERSION, language_of
+from computer_linker.providers.symbols.languages import BY_NAME, VERSION, grammar_of, language_of
 from computer_linker.providers.symbols.parsing import Source, parse
 from computer_linker.services import Services
+from computer_linker.system import os
 
 # Cache of parsed symbols by content: an unchanged or renamed file is not parsed again.
 
@@ -274,8 +274,7 @@ def _batches(folder: Held, paths: list[str]) -> Iterator[list[tuple[str, str, by
     batch: list[tuple[str, str, bytes, Mark]] = []
     size = 0
     for path in paths:
-        language = language_of(path)
-        if language is None:
+        if language_of(path) is None:
             continue
         try:
             with held(folder.path.child(*path.split("/"))) as file:
@@ -285,6 +284,8 @@ def _batches(folder: Held, paths: list[str]) -> Iterator[list[tuple[str, str, by
                 content = os.read(file.fd, _MAX_FILE)
         except (LinkError, OSError):
             continue
+        language = grammar_of(path, content)
+        assert language is not None, "checked before"
         batch.append((path, language.name, content, _mark(folder, info)))
         size += len(content)
         if size > _BATCH_BYTES:

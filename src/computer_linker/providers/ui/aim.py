@@ -1,7 +1,7 @@
 """Aims: the target of an act, resolved anew, and the point at which a click reaches it."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Self
 
@@ -9,15 +9,15 @@ import anyio
 from pydantic import Field, model_validator
 
 from computer_linker.computer.base import Computer
-from computer_linker.computer.facets.accessibility import Application, Element
+from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.errors import Conflict, LinkError, PermissionDenied, ProviderUnavailable
 from computer_linker.model.base import Model
 from computer_linker.model.geometry import Coordinate, Point, Rect, Window
 from computer_linker.model.scope import Scope
 from computer_linker.providers.refs import References
-from computer_linker.providers.shots import Frames, is_excluded
+from computer_linker.providers.shots import Frames, is_excluded, stack_of
 from computer_linker.providers.ui.presses import Presses
-from computer_linker.providers.ui.route import PERSONS_OWN, Route, is_out_of_reach
+from computer_linker.providers.ui.route import PERSONS_OWN, Route, is_out_of_reach, window_of
 from computer_linker.providers.ui.view import Selector, pick_one
 
 _FOCUS_S = 0.5
@@ -62,14 +62,21 @@ class Aim:
     element: Element | None = None
     app: Application | None = None
     ref: str | None = None
-    title: str = ""
-    """The title of its window."""
+    frame: Element | None = None
+    """Its window, as its application described it."""
     point: Point | None = None
     name: str = ""
     seen: tuple[str, Point] | None = None
     """The captured frame of a bare point, and its position in that image."""
     was_scrolled: bool = False
     """Whether it had to be scrolled into view."""
+    stood: tuple[float, Window | None] = (0.0, None)
+    """When it was last looked for, and its window as it was then."""
+
+    @property
+    def title(self) -> str:
+        """The title of its window."""
+        return "" if self.frame is None else self.frame.name
 
     @property
     def app_id(self) -> str | None:
@@ -103,15 +110,13 @@ class Aiming:
         if given.selector is not None:
             view, line = await pick_one(self.computer, self.scope, self.references, given.selector, given.route)
             known = self.references.find(self.scope.id, view.refs[line.element.id])
-            title = "" if known.window is None else known.window.name
             now = await self.computer.accessibility.element(line.element.id)
-            return Aim(now, view.place.app, known.ref, title, name=line.name)
+            return Aim(now, view.place.app, known.ref, known.window, name=line.name)
         reference, now = await self.references.resolve(self.scope.id, given.ref or "", self.computer)
         app = await self._application(now.id.app)
         if app is not None and await is_out_of_reach(self.computer, self.scope, app):
             raise PermissionDenied("This scope keeps that application out of reach.", rule="excludedApplications")
-        title = "" if reference.window is None else reference.window.name
-        return Aim(now, app, reference.ref, title, name=now.name)
+        return Aim(now, app, reference.ref, reference.window, name=now.name)
 
     async def focused(self) -> Aim | None:
         """The element with the keyboard focus; None where none is reported, since keys only need a focused window.
@@ -129,10 +134,12 @@ class Aiming:
                 "This scope keeps the focused application out of reach.", rule="excludedApplications"
             )
         window = next((one for one in (app.windows if app else []) if "active" in one.states), None)
-        return Aim(element, app, None, "" if window is None else window.name, name=element.name)
+        return Aim(element, app, None, window, name=element.name)
 
     async def point(self, aim: Aim) -> Point:
         """A point at which a click reaches the aim, its window brought to the front when something covers it.
+
+        It may be moving; `reach` and `still_there` refuse that.
 
         Raises:
             Conflict: it is not visible, or another window stays in front of it.
@@ -140,12 +147,18 @@ class Aiming:
         if aim.point is not None:
             return aim.point
         own = await self.window(aim)
+        aim.stood = (time.monotonic(), own)
         if own is not None and not own.is_visible:
             # Restored: a window manager may take a quarter of a second to position it, and sends no event for that.
             await self._to_front(aim)
             await self._stand_still(aim, _RESTORED_S)
-        elif await self._covered_by(aim, await self._visible_middle(aim)) is not None:
-            await self._to_front(aim)
+        else:
+            place = await self._visible_middle(aim)
+            is_covered = await self._covered_by(aim, place) is not None
+            if not is_covered and not aim.was_scrolled:
+                return place
+            if is_covered:
+                await self._to_front(aim)
         # What was scrolled sends its events for a while; they are no effect of the act to come.
         await self._stand_still(aim, _RESTORED_S if aim.was_scrolled else _STILL_S)
         place = await self._visible_middle(aim)
@@ -155,7 +168,7 @@ class Aiming:
         return place
 
     async def still_there(self, aim: Aim, place: Point) -> bool:
-        """Whether a click at this point would reach the aim now; checked right before every act.
+        """Whether it has stood where it was found and a click would reach it there; checked right before every act.
 
         Raises:
             StaleReference: what was seen at a bare point is no longer there.
@@ -165,8 +178,16 @@ class Aiming:
             return await self.frames.locate(frame, seen, scope=self.scope.id, computer=self.computer) == place
         if aim.element is None:
             return True
-        now = await self.computer.accessibility.element(aim.element.id)
-        return now.bounds == aim.element.bounds and await self._covered_by(aim, place) is None
+        since, window = aim.stood
+        await anyio.sleep(max(0.0, since + _STILL_S - time.monotonic()))
+        was = aim.element
+        now = aim.element = await self.computer.accessibility.element(was.id)
+        try:
+            stack = await stack_of(self.computer)
+        except LinkError:
+            return was.bounds == now.bounds
+        is_same = window is None or any((one.id, one.frame) == (window.id, window.frame) for one in stack)
+        return is_same and was.bounds == now.bounds and await self._covered_by(aim, place, stack) is None
 
     async def reach(self, aim: Aim, ready: Callable[[Point], Awaitable[None]]) -> Point:
         """The point to act at, checked once more after `ready` prepared the act there.
@@ -204,8 +225,22 @@ class Aiming:
         if not await self._until_focused(one):
             raise Conflict("The element did not take the keyboard focus, so nothing was typed.", ref=aim.ref)
 
+    async def refuse_refocused(self, aim: Aim | None, *, is_target: bool) -> None:
+        """Raise Conflict where the keyboard has left the target, or the window that had it, since the aim was taken."""
+        if is_target and aim is not None and aim.element is not None:
+            is_same = await self._has_focus(aim.element)
+        else:
+            now = await self.focused()
+            is_same = _where(now) == _where(aim)
+        if not is_same:
+            raise Conflict("The keyboard focus has just moved elsewhere, so nothing was pressed.")
+
     async def window(self, aim: Aim) -> Window | None:
-        """The window system's window of the aim."""
+        """The window system's window of the aim.
+
+        Raises:
+            Conflict: several windows have its title, and its application does not tell which one it is.
+        """
         if not self.computer.capabilities().has("windows"):
             return None
         if aim.point is not None:
@@ -213,6 +248,8 @@ class Aiming:
         windows = await self.computer.windows.list()
         own = [one for one in windows if aim.app is not None and aim.app.pid is not None and one.pid == aim.app.pid]
         titled = [one for one in (own or windows) if aim.title and one.title == aim.title[:200]]
+        if len(titled) > 1 and aim.frame is not None:
+            return window_of(await self.computer.accessibility.element(aim.frame.id), titled)
         return next(iter(titled or own), None)
 
     async def _until_focused(self, one: Element) -> bool:
@@ -246,6 +283,7 @@ class Aiming:
             if now != was:
                 since, was = time.monotonic(), now
             elif time.monotonic() - since >= seconds:
+                aim.stood = (since, window)
                 return
             if time.monotonic() > deadline:
                 raise Conflict("The element keeps moving, so nothing was pressed.", ref=aim.ref)
@@ -275,28 +313,29 @@ class Aiming:
 
     async def _shown_part(self, one: Element) -> Rect:
         shown = one.bounds or Rect(x=0, y=0, width=0, height=0)
-        for above in await self.computer.accessibility.ancestors(one.id):
-            if above.role in _CLIPS and above.bounds is not None:
-                shown = shown.intersection(above.bounds)
-        for display in [] if shown.is_empty else await self._displays():
-            if not display.intersection(shown).is_empty:
-                return display.intersection(shown)
+        for outer in await self.computer.accessibility.ancestors(one.id):
+            if outer.role in _CLIPS and outer.bounds is not None:
+                shown = shown.intersection(outer.bounds)
+        for display in [] if shown.is_empty else await self.computer.screen.displays():
+            if not display.bounds.intersection(shown).is_empty:
+                return display.bounds.intersection(shown)
         return Rect(x=0, y=0, width=0, height=0)
 
-    async def _displays(self) -> list[Rect]:
-        return [display.bounds for display in await self.computer.screen.displays()]
-
-    async def _covered_by(self, aim: Aim, place: Point) -> Window | None:
+    async def _covered_by(self, aim: Aim, place: Point, stack: Sequence[Window] | None = None) -> Window | None:
         """The window of another application at that point."""
         if aim.app is None or aim.app.pid is None or not self.computer.capabilities().has("windows"):
             return None
         try:
-            there = await self.computer.windows.at(place)
+            stack = await stack_of(self.computer) if stack is None else stack
         except LinkError:
             return None
+        there = next((one for one in stack if one.is_visible and one.frame.contains(place)), None)
         if there is None or there.pid is None or there.pid != aim.app.pid:
             return there or None
-        if there.title == aim.title or there.title not in _titles(aim.app):
+        titles = _titles(aim.app)
+        if there.title == aim.title[:200] and titles.count(there.title) == 1:
+            return None
+        if there.title not in titles or there.id not in {one.id for one in await self.computer.windows.list()}:
             # A menu or tooltip of the same application may belong to the aim; another of its windows does not.
             return None
         own = await self.window(aim)
@@ -334,5 +373,9 @@ class Aiming:
             raise PermissionDenied("This scope keeps that application out of reach.", rule="excludedApplications")
 
 
-def _titles(app: Application) -> set[str]:
-    return {window.name[:200] for window in app.windows if window.name}
+def _where(aim: Aim | None) -> tuple[str | None, ElementId | None] | None:
+    return None if aim is None else (aim.app_id, None if aim.frame is None else aim.frame.id)
+
+
+def _titles(app: Application) -> list[str]:
+    return [window.name[:200] for window in app.windows if window.name]

@@ -9,7 +9,7 @@ import anyio
 
 from computer_linker.computer.facets.accessibility import Application, Element
 from computer_linker.computer.facets.pointer import Button, Modifier
-from computer_linker.errors import Conflict
+from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.geometry import Point, Rect
 from computer_linker.providers.ui.aim import Aim, Aiming
 from computer_linker.providers.ui.presses import ENTRIES
@@ -32,8 +32,9 @@ _PRESSES = (
 )
 _AROUND = 300
 _UNFOLD_S = 1.0
-_LEAVE_OPEN = frozenset({"chromium", "qt"})
-_SEVERAL_PROCESSES = frozenset({"chromium", "gecko"})
+_ENABLED_S = 1.0
+_ANSWERS_FOR_OTHERS = frozenset({"chromium", "gecko", "j2se-access-bridge"})
+"""What answers is another process, or in Java another thread, than the one that shows effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,9 @@ class Click:
 
 async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
     """Click the aim. GTK 3 gets pointer events: an accessibility action that opens a dialog freezes the application."""
+    await _until_enabled(aiming, aim)
     refuse_disabled(aim)
-    watch.is_late = aim.app is not None and aim.app.toolkit.lower() in _SEVERAL_PROCESSES
+    watch.is_late = aim.app is not None and aim.app.toolkit.lower() in _ANSWERS_FOR_OTHERS
     await _unfolded(aiming, aim)
     number = await _press_action(aiming, aim) if how.is_plain else None
     if number is not None and aim.element is not None:
@@ -62,13 +64,16 @@ async def click(aiming: Aiming, aim: Aim, how: Click, watch: Witness) -> Method:
 
     async def ready(place: Point) -> None:
         # Move the pointer first: hovering changes the appearance, which is no effect of the click.
+        left = await _pointer_place(aiming)
         await aiming.computer.pointer.move(place)
         watch.was_scrolled = aim.was_scrolled
-        await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim))
+        await watch.begin(aim.element, aim.app_id, await area_of(aiming, aim), left)
         await aiming.presses.let_pass(aim.element, aim.app)
         await aiming.presses.apart(aim.element, place, how.count)
 
     place = await aiming.reach(aim, ready)
+    # As it is with the pointer over it: a menu selects the entry that is hovered.
+    watch.element = aim.element
     await aiming.computer.pointer.click(place, button=how.button, count=how.count, modifiers=how.modifiers)
     aiming.presses.note(aim.app_id, place)
     return "pointer"
@@ -81,6 +86,8 @@ async def drag(
     refuse_disabled(start)
 
     async def ready(_place: Point) -> None:
+        # The pointer is where it will end: hovering over the control there is no effect of the drag.
+        await aiming.computer.pointer.move(target)
         await watch.begin(None, start.app_id, await area_of(aiming, start))
 
     target = await aiming.point(end)
@@ -106,7 +113,8 @@ async def scroll(aiming: Aiming, aim: Aim, dx: int, dy: int, modifiers: Sequence
 
 async def area_of(aiming: Aiming, aim: Aim) -> Rect | None:
     """The part of the desktop whose pixels can show an act's effect: the aim's window."""
-    window = await aiming.window(aim)
+    _when, window = aim.stood
+    window = await aiming.window(aim) if window is None else window
     if window is not None:
         return window.bounds
     middle: Point | None = aim.point
@@ -117,11 +125,32 @@ async def area_of(aiming: Aiming, aim: Aim) -> Rect | None:
     return Rect(x=int(middle.x) - _AROUND, y=int(middle.y) - _AROUND, width=2 * _AROUND, height=2 * _AROUND)
 
 
+async def _pointer_place(aiming: Aiming) -> Point | None:
+    """Where the pointer is; None where the window system does not report it."""
+    try:
+        return await aiming.computer.pointer.position()
+    except LinkError:
+        return None
+
+
 def refuse_disabled(aim: Aim) -> None:
     """Raise Conflict for a control that its application has disabled: a click on it would do nothing."""
     one = aim.element
-    if one is not None and one.role in PRESSED and not {"enabled", "sensitive"}.intersection(one.states):
+    if one is not None and _is_disabled(one):
         raise Conflict("The element is disabled.", ref=aim.ref, states=list(one.states))
+
+
+async def _until_enabled(aiming: Aiming, aim: Aim) -> None:
+    """Give a disabled control a moment: a dialog may look at what was typed before it enables its button."""
+    deadline = time.monotonic() + _ENABLED_S
+    while _is_disabled(aim.element) and time.monotonic() < deadline:
+        assert aim.element is not None
+        await anyio.sleep(0.05)
+        aim.element = await aiming.computer.accessibility.element(aim.element.id)
+
+
+def _is_disabled(one: Element | None) -> bool:
+    return one is not None and one.role in PRESSED and not {"enabled", "sensitive"}.intersection(one.states)
 
 
 async def _unfolded(aiming: Aiming, aim: Aim) -> None:
@@ -149,7 +178,10 @@ async def _press_action(aiming: Aiming, aim: Aim) -> int | None:
 
 
 def _may_perform(one: Element, app: Application) -> bool:
-    if app.toolkit.lower() in _LEAVE_OPEN and one.role in ENTRIES and one.has("showing"):
-        # Their action leaves the menu or list open, where the next click is lost.
+    if app.toolkit.lower() == "qt" and one.role in ENTRIES and one.has("showing"):
+        # Its action leaves the menu or list open, where the next click is lost.
+        return False
+    if app.toolkit.lower() == "chromium" and one.has("showing"):
+        # It takes an action for an element that is gone by now, and then reports what it caused a second late.
         return False
     return one.role in PRESSED and "Action" in one.interfaces and not app.is_gtk3

@@ -13,7 +13,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.accessibility import Change, Changes
 from computer_linker.computer.facets.screen import Pixmap
 from computer_linker.errors import LinkError
-from computer_linker.model.geometry import Rect
+from computer_linker.model.geometry import Point, Rect
 from computer_linker.services import Services
 
 # Compares two captures of the same area.
@@ -85,6 +85,8 @@ LATE_S = 1.5
 """For this long after an act, a change may still be its effect."""
 _APART_S = 0.25
 _OFTEN = 2
+_FORGOTTEN_S = 15.0
+"""What has not changed by itself for this long is unknown again: a stopped clock is none."""
 _ENOUGH_S = 4.0
 
 
@@ -99,6 +101,8 @@ class _Subscription:
     context: AbstractAsyncContextManager[Changes]
     changes: Changes
     acted_at: float = 0.0
+    is_owed: bool = False
+    """Whether the last act showed no effect, so that one may still come."""
     ends: asyncio.TimerHandle | None = None
 
 
@@ -110,7 +114,9 @@ class Restless:
         self._talkers: dict[Key, tuple[int, float]] = {}
         self._calm: dict[Key, None] = {}
         self._quiet_s = 0.0
-        """How long events were observed without an act."""
+        """How long events were observed without an act, right before the current one."""
+        self._talked: set[str] = set()
+        """The applications that sent events in that time."""
         self._tiles: dict[Rect, Tiles] = {}
         self._ears: dict[Computer, _Subscription] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -134,18 +140,28 @@ class Restless:
         if ear.ends is not None:
             ear.ends.cancel()
         quiet_from = ear.acted_at + LATE_S
-        if ear.acted_at:
-            self._quiet_s += max(0.0, time.monotonic() - quiet_from)
-        self.saw(change for change in ear.changes.taken() if change.at > quiet_from)
+        heard = [change for change in ear.changes.taken() if change.at > quiet_from]
+        if ear.is_owed:
+            heard = self._without_late_effects(heard)
+        self._quiet_s = time.monotonic() - quiet_from if ear.acted_at else 0.0
+        self._talked = {change.app for change in heard}
+        self.saw(heard)
         return ear.changes
 
-    async def rest(self, computer: Computer) -> None:
+    def _without_late_effects(self, changes: list[Change]) -> list[Change]:
+        """All but the first change of each element that is known to change with acts only."""
+        first: dict[Key, float] = {}
+        for change in changes:
+            first.setdefault(key_of(change), change.at)
+        return [one for one in changes if key_of(one) not in self._calm or one.at - first[key_of(one)] > _APART_S]
+
+    async def rest(self, computer: Computer, *, is_owed: bool = False) -> None:
         """Continue listening for a while after an act, to learn what changes without one."""
         ear = self._ears.get(computer)
         if ear is not None and computer is not self._own:
             await self._close(computer)
         elif ear is not None:
-            ear.acted_at = time.monotonic()
+            ear.acted_at, ear.is_owed = time.monotonic(), is_owed
             ear.ends = asyncio.get_running_loop().call_later(_BETWEEN_S, self._end, computer)
 
     def acted_within(self, computer: Computer, seconds: float) -> bool:
@@ -158,7 +174,10 @@ class Restless:
         for change in changes:
             key = key_of(change)
             times, last = self._talkers.pop(key, (0, 0.0))
+            times = 0 if change.at - last > _FORGOTTEN_S else times
             self._talkers[key] = (times + (change.at - last > _APART_S), change.at)
+            if times + 1 >= _OFTEN:
+                self._calm.pop(key, None)
         _bound(self._talkers, _KEPT)
 
     def trust(self, key: Key) -> None:
@@ -167,12 +186,14 @@ class Restless:
         _bound(self._calm, _KEPT)
 
     def is_restless(self, key: Key) -> bool:
-        return self._talkers.get(key, (0, 0.0))[0] >= _OFTEN
+        """True for an element that lately changed by itself more than once."""
+        times, last = self._talkers.get(key, (0, 0.0))
+        return times >= _OFTEN and time.monotonic() - last < _FORGOTTEN_S
 
     def is_calm(self, key: Key) -> bool:
-        """True for an element that stayed unchanged after an act, or sent no event in enough time without one."""
-        is_known = key in self._calm or (self._quiet_s >= _ENOUGH_S and key not in self._talkers)
-        return is_known and not self.is_restless(key)
+        """True for an element that stayed unchanged after an act, or whose application was silent right before this one."""
+        was_silent = self._quiet_s >= _ENOUGH_S and key[0] not in self._talked and key not in self._talkers
+        return (key in self._calm or was_silent) and not self.is_restless(key)
 
     def saw_tiles(self, area: Rect, tiles: Tiles) -> None:
         """Learn which parts of an area change by themselves."""
@@ -210,7 +231,7 @@ def _bound(kept: dict[Key, tuple[int, float]] | dict[Key, None] | dict[Rect, Til
 
 _STILL_S = 0.4
 _FRAME_S = 0.017
-_WATCH_S = 2.2
+_WATCH_S = 3.3
 _STEP_S = 0.1
 _HOVER_MARGIN = 8
 
@@ -222,18 +243,24 @@ class Canvas:
     computer: Computer
     restless: Restless
     area: Rect | None
+    own: Rect | None = None
+    """The control that is acted on."""
+    left: Point | None = None
+    """Where the pointer was before it moved to that control."""
     before: Pixmap | None = None
 
     async def begin(self) -> None:
-        """Capture the area once it is still, or after a while; what changes meanwhile changes by itself."""
+        """Capture the area once it is still, or after a while; what changes meanwhile changes by itself.
+
+        What the pointer came from and went to fades for a fifth of a second in GTK. That is not waited for: neither is evidence.
+        """
         deadline = time.monotonic() + _STILL_S
         seen = await self._capture()
         while seen is not None and time.monotonic() < deadline:
             await anyio.sleep(_FRAME_S)
             again = await self._capture()
-            if again is None or again.data == seen.data:
+            if again is None or not self._learn(seen, again):
                 break
-            self._learn(seen, again)
             seen = again
         self.before = seen
 
@@ -246,24 +273,51 @@ class Canvas:
         for bounds in own:
             # Hovering or focusing a control changes its appearance.
             tiles -= tiles_of(after, bounds, _HOVER_MARGIN)
-        if not unconnected(tiles, self.restless.tiles(self.area)):
+        if not self._elsewhere(after, tiles):
             return None if tiles else False
-        await self._watch(after)
-        return True if unconnected(tiles, self.restless.tiles(self.area)) else None
+        is_erratic = await self._watch(after)
+        return True if not is_erratic and self._elsewhere(after, tiles) else None
 
-    async def _watch(self, seen: Pixmap) -> None:
-        """Learn what keeps changing: a clock ticks again by then."""
-        deadline = time.monotonic() + _WATCH_S
+    async def _watch(self, seen: Pixmap) -> bool:
+        """Learn what keeps changing: a clock ticks again by then, and so does a list that is refreshed every three seconds.
+
+        True when something changed once: then anything may change by itself at any time.
+        """
+        deadline, last = time.monotonic() + _WATCH_S, seen
+        times: dict[tuple[int, int], list[float]] = {}
         while time.monotonic() < deadline:
             await anyio.sleep(_STEP_S)
-            again = await self._capture()
-            if again is not None:
-                self._learn(seen, again)
+            again, now = await self._capture(), time.monotonic()
+            if again is None:
+                continue
+            self._learn(seen, again)
+            for tile in self._learn(last, again):
+                at = times.setdefault(tile, [])
+                # A control may take two frames to draw one change.
+                at += [now] if not at or now - at[-1] > 2 * _APART_S else []
+            last = again
+        often = frozenset(tile for tile, at in times.items() if len(at) > 1)
+        return bool(unconnected(frozenset(times) - often, often))
 
-    def _learn(self, seen: Pixmap, again: Pixmap) -> None:
-        tiles: Tiles | None = changed_tiles(seen, again)
+    def _learn(self, seen: Pixmap, again: Pixmap) -> Tiles:
+        """What changed by itself meanwhile, apart from what the pointer came from and went to."""
+        tiles = changed_tiles(seen, again) or frozenset()
+        if tiles and self.own is not None:
+            tiles -= tiles_of(again, self.own, _HOVER_MARGIN)
+        tiles = unconnected(tiles, self._left(again))
         if tiles and self.area is not None:
             self.restless.saw_tiles(self.area, tiles)
+        return tiles
+
+    def _elsewhere(self, seen: Pixmap, tiles: Tiles) -> Tiles:
+        """Those that are connected neither to what changes by itself nor to what the pointer left."""
+        known = frozenset() if self.area is None else self.restless.tiles(self.area)
+        return unconnected(tiles, self._left(seen) | known)
+
+    def _left(self, seen: Pixmap) -> Tiles:
+        if self.left is None:
+            return frozenset()
+        return tiles_of(seen, Rect(x=int(self.left.x), y=int(self.left.y), width=1, height=1), 0)
 
     async def _capture(self) -> Pixmap | None:
         if self.area is None or self.area.is_empty or not self.computer.capabilities().has("screen"):

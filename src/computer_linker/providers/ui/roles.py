@@ -103,7 +103,7 @@ async def refuse_uncleared(reader: Accessibility, one: Element) -> None:
 def refuse_unwritable(one: Element) -> None:
     """Raise Conflict for an element that accepts no text."""
     if (
-        not ({"EditableText"} & one.interfaces or "editable" in one.states or one.role in TEXTS)
+        not ({"EditableText"} & one.interfaces or "editable" in one.states or one.role in TEXTS - {"combo-box"})
         or "read-only" in one.states
     ):
         raise Conflict("The element takes no text.", role=one.role)

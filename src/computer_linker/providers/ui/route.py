@@ -11,7 +11,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.accessibility import Application, Element, ElementId
 from computer_linker.errors import Conflict, ElementNotFound, LinkError, PermissionDenied, TimedOut
 from computer_linker.model.base import Model
-from computer_linker.model.geometry import Window
+from computer_linker.model.geometry import Rect, Window
 from computer_linker.model.scope import Scope
 from computer_linker.providers.shots import is_excluded
 
@@ -56,7 +56,8 @@ async def follow(computer: Computer, scope: Scope, route: Route | str | None) ->
     """
     apps = await computer.accessibility.applications()
     given = await _parsed(route, computer, apps)
-    found = await _focused(computer, apps) if given == Route() else _fitting(given, apps, await _windows(computer))
+    windows = [] if given.window is None else await _windows(computer)
+    found = await _focused(computer, apps) if given == Route() else _fitting(given, apps, windows)
     if not found:
         await _refuse_frozen(computer, scope, given, apps)
         raise await _nothing(computer, scope, apps)
@@ -68,7 +69,76 @@ async def follow(computer: Computer, scope: Scope, route: Route | str | None) ->
             "More than one application fits. Name one by its pid.",
             candidates=[{"app": place.app.name, "pid": place.app.pid, "window": place.title} for place in allowed[:10]],
         )
-    return allowed[0]
+    return (
+        allowed[0] if len(allowed) == 1 or given.window is None else await _one_window(computer, allowed, given.window)
+    )
+
+
+async def _one_window(computer: Computer, found: list[WindowRoute], named: str) -> WindowRoute:
+    """The window that a route means, of several of one application that fit: by its id, its whole title, or its showing.
+
+    Raises:
+        Conflict: several remain; an act in the first could be meant for another.
+    """
+    windows = await _windows(computer)
+    meant = next((window for window in windows if window.id == named), None)
+    if meant is not None:
+        same = [window for window in windows if (window.pid, window.title) == (meant.pid, meant.title)]
+        return (await _with_ids(computer, found, same)).get(meant.id, found[0])
+    found = [place for place in found if place.title.casefold() == named.casefold()] or found
+    found = [place for place in found if place.window is not None and "showing" in place.window.states] or found
+    if len(found) > 1:
+        titles = {place.title[:200] for place in found}
+        fitting = [one for one in windows if one.pid == found[0].app.pid and one.title in titles]
+        raise Conflict(
+            "More than one window of the application fits. Name one by its id.",
+            candidates=[{"window": one.id, "title": one.title, "bounds": one.bounds.to_wire()} for one in fitting[:10]],
+        )
+    return found[0]
+
+
+async def _with_ids(
+    computer: Computer, found: Sequence[WindowRoute], windows: Sequence[Window]
+) -> dict[str, WindowRoute]:
+    """The application's windows by the ids of the window system's, which have the same title."""
+    frames = [(place, place.window) for place in found if place.window is not None]
+    now = [(place, await computer.accessibility.element(frame.id)) for place, frame in frames]
+    return {window_of(frame, windows).id: place for place, frame in now}
+
+
+def window_of(frame: Element, windows: Sequence[Window]) -> Window:
+    """The one of several windows of one title that is this window of its application: by its place, then by the focus.
+
+    Raises:
+        Conflict: neither tells them apart.
+    """
+    if len(windows) == 1:
+        return windows[0]
+    apart = {one.id: min(_apart(frame.bounds, one.bounds), _apart(frame.bounds, one.frame)) for one in windows}
+    near = [one for one in windows if apart[one.id] == min(apart.values())]
+    near = near if len(near) == 1 else [one for one in near if one.is_focused == ("active" in frame.states)]
+    if len(near) != 1:
+        raise Conflict("Several windows have this title and place, so which of them is meant cannot be told.")
+    return near[0]
+
+
+def _apart(one: Rect | None, other: Rect | None) -> float:
+    """How far the edges of two rectangles lie from each other."""
+    if one is None or other is None:
+        return float("inf")
+    corners = (one.x - other.x, one.y - other.y, one.width - other.width, one.height - other.height)
+    return sum(abs(edge) for edge in corners)
+
+
+async def is_in_front(computer: Computer, route: Route | str) -> bool:
+    """True when the focused window, as the window system describes it, is the one that a route names."""
+    given = route if isinstance(route, Route) else Route(window=route[:300])
+    front = await computer.windows.focused() if computer.capabilities().has("windows") else None
+    if front is None or given == Route():
+        return False
+    fits_window = given.window is None or given.window == front.id or given.window.casefold() in front.title.casefold()
+    fits_app = given.app is None or given.app.casefold() in (front.app.casefold(), front.process.casefold())
+    return fits_window and fits_app and given.pid in (None, front.pid)
 
 
 async def is_out_of_reach(computer: Computer, scope: Scope, app: Application) -> bool:

@@ -1,7 +1,6 @@
 """Previews of a desktop point, the window and the element there, with the digests that bind an act to them."""
 
 import hashlib
-import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from computer_linker.errors import LinkError
 from computer_linker.model.geometry import Point, Rect, Window
 from computer_linker.policy.digest import digest_of_parts
 from computer_linker.providers.window_choice import running_app
+from computer_linker.system import os
 
 _LIMITS = TreeLimits(max_nodes=2_000, max_depth=48, time_s=1.5, values=False)
 _STATES = frozenset({"checked", "pressed", "selected", "expanded"})

@@ -14,7 +14,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.accessibility import Accessibility, Change, Changes, Element, ElementId
 from computer_linker.errors import ElementNotFound, LinkError
 from computer_linker.model.effect import Known
-from computer_linker.model.geometry import Rect
+from computer_linker.model.geometry import Point, Rect
 from computer_linker.providers.ui.presses import ENTRIES
 from computer_linker.providers.ui.restless import LATE_S, Canvas, Key, Restless, key_of
 from computer_linker.providers.ui.roles import TEXTS, is_field
@@ -66,10 +66,13 @@ async def _lost_focus(reader: Accessibility, one: Element) -> bool:
 
 SETTLE_S = 0.8
 """GTK 4 acts on an accessibility action about a quarter of a second late."""
+LATE_SETTLE_S = 2.0
+"""Where another process than the one that shows effects answers, an answer does not tell that the act was processed."""
 SLOW_S = 8.0
 """An application that does not answer for this long counts as frozen."""
-CALM_S = 2.2
-"""What changed with an act must then stay unchanged for this long, unless known as calm: a clock ticks twice by then."""
+CALM_S = 3.3
+"""What changed with an act must then stay unchanged for this long, and all else too, unless known as calm: many lists are
+refreshed every three seconds."""
 _BURST_S = 0.5
 """Changes of one element within this time count as one."""
 _POLL_S = 0.1
@@ -120,16 +123,20 @@ class Witness:
     must_show: bool = False
     """Whether the act cannot have an effect that shows nowhere, as a turn of the wheel."""
     is_late: bool = False
-    """Whether the application shows effects from another process than the one that answers, as browsers do."""
+    """Whether the application shows effects from elsewhere than where it answers, as browsers do."""
     was_scrolled: bool = False
     """Whether the element was scrolled into view for the act; it may be scrolled out of it again."""
     evidence: Evidence | None = None
     """Reads the effect, where the act must have one that can be read, as keys in a text field do."""
+    is_confirmed: bool = False
+    """Whether the application showed the effect."""
     element: Element | None = None
     app: str | None = None
     _first: dict[Key, float] = field(default_factory=dict)
     """When each candidate element first changed."""
     _again: set[Key] = field(default_factory=set)
+    _later: dict[Key, tuple[int, float]] = field(default_factory=dict)
+    """How often elements changed after those, and when last. Unless each is a clock, any may change by itself at any time."""
     _reached: bool = False
     _refocused: dict[Key, None] = field(default_factory=dict)
     """Elements that gained or lost the focus, which changes their appearance."""
@@ -142,31 +149,40 @@ class Witness:
     """When the latest answered probe was sent: what was sent to the application before that, it has processed."""
     _is_gone: bool = False
 
-    async def begin(self, element: Element | None, app: str | None, area: Rect | None) -> None:
-        """Record the state just before the act."""
+    async def begin(
+        self, element: Element | None, app: str | None, area: Rect | None, left: Point | None = None
+    ) -> None:
+        """Record the state just before the act; `left` is where the pointer was before it moved to the element."""
         self.element, self.app = element, app
-        if self.changes is not None and app is not None:
-            # Once it answers, it has registered the listener; before that it sends no events.
-            await self._answers(1.0)
         if self.is_late and self.changes is not None and self.restless.acted_within(self.computer, LATE_S):
             await _until_quiet(self.changes)
-        self.canvas = Canvas(self.computer, self.restless, area)
-        await self.canvas.begin()
+        self.canvas = Canvas(
+            self.computer, self.restless, area,
+            own=None if element is None else element.bounds, left=None if element is None else left,
+        )  # fmt: skip
+        async with anyio.create_task_group() as group:
+            if self.changes is not None and app is not None:
+                # Once it answers, it has registered the listener; before that it sends no events.
+                group.start_soon(self._answers, 1.0)
+            await self.canvas.begin()
         if self.changes is not None:
             self.chatter |= {key_of(change) for change in self.changes.taken()}
 
-    async def verdict(self, settle_s: float = SETTLE_S) -> Known:
+    async def verdict(self) -> Known:
         """The effect word; returns as soon as the effect is confirmed."""
+        settle_s = LATE_SETTLE_S if self.is_late else SETTLE_S
         async with anyio.create_task_group() as group:
             group.start_soon(self._probe)
             is_confirmed = await self._is_confirmed(settle_s)
             group.cancel_scope.cancel()
-        if is_confirmed or await self._own_changed():
+        self.is_confirmed = is_confirmed or await self._own_changed()
+        if self.is_confirmed:
             return "confirmed"
         if self.app is not None and (self._answered is None or not await self._answers(1.0)):
             return "unverifiable"
         if self.evidence is not None:
-            return "suspected_noop"
+            # The field is as it was; where something else changed, the key may have been a shortcut.
+            return "unverifiable" if self._first else "suspected_noop"
         if self.element is not None and self.element.role in _MUST_SHOW:
             # A radio button that is on already stays so.
             is_on = "radio" in self.element.role and "checked" in self.element.states
@@ -194,8 +210,10 @@ class Witness:
             if self._is_text or (self.element is not None and self.element.role in _MUST_SHOW):
                 if await self._own_changed():
                     return True
-            elif self._stayed_unchanged():
-                return True
+            elif self.evidence is None and (key := self._stayed_unchanged()) is not None:
+                if await self._can_show_in(key):
+                    return True
+                self._again.add(key)
             left = self._deadline(started, settle_s) - time.monotonic()
             if left <= 0 and (time.monotonic() > started + SLOW_S or await self._is_free()):
                 return False
@@ -210,7 +228,9 @@ class Witness:
         is_busy = self._asked is not None and time.monotonic() - self._asked > _STALL_S
         if self.app is not None and (self._answered is None or is_busy):
             return started + SLOW_S
-        waiting = [at + CALM_S + _POLL_S for key, at in self._first.items() if key not in self._again]
+        waiting = [
+            at + CALM_S + _POLL_S for key, at in self._first.items() if key not in self._again and self.evidence is None
+        ]
         return max((self._answered or started) + settle_s, *waiting, started)
 
     def _is_sure(self, change: Change) -> bool:
@@ -233,27 +253,50 @@ class Witness:
             return False
         if is_own:
             return self.element is not None and self.element.role not in _MUST_SHOW
-        if key not in self.chatter and not self.restless.is_restless(key):
-            now = time.monotonic()
-            first = self._first.setdefault(key, now)
-            # One that was too busy to answer in between may still send the rest of its first change.
-            if now - first > _BURST_S and (self.app is None or self._heard > first):
-                self._again.add(key)
-                self.restless.saw([change])
+        self._record(key, change)
         return False
 
-    def _stayed_unchanged(self) -> bool:
-        """Whether something changed with the act that is known, or was observed, to stay unchanged otherwise."""
+    def _record(self, key: Key, change: Change) -> None:
+        """Take an element that changed with the act for a candidate, and note those that change later."""
+        now = time.monotonic()
+        # One that was too busy to answer in between may still send the rest of its first change.
+        is_later = any(now - at > _BURST_S and (self.app is None or self._heard > at) for at in self._first.values())
+        if is_later:
+            times, last = self._later.get(key, (0, 0.0))
+            self._later[key] = (times + (now - last > _BURST_S), now)
+        if key in self.chatter or self.restless.is_restless(key):
+            return
+        if is_later and not self.restless.is_calm(key):
+            self.restless.saw([change])
+            if now - self._first.get(key, now) > _BURST_S:
+                self._again.add(key)
+        else:
+            self._first.setdefault(key, now)
+
+    def _stayed_unchanged(self) -> Key | None:
+        """What changed with the act and is known, or was observed, to stay unchanged otherwise."""
         now = time.monotonic()
         for key, at in self._first.items():
             if key in self._again:
                 continue
             if self.restless.is_calm(key):
-                return True
-            if now - at >= CALM_S:
+                return key
+            if now - at >= CALM_S and all(times > 1 for times, _last in self._later.values()):
                 self.restless.trust(key)
-                return True
-        return False
+                return key
+        return None
+
+    async def _can_show_in(self, key: Key) -> bool:
+        """Whether an act can show there: one in a page shows in the page; a browser's own tabs tell how much memory it uses."""
+        if not self.is_late or self.element is None or not await self._is_in_page(self.element.id):
+            return True
+        return await self._is_in_page(ElementId(*key))
+
+    async def _is_in_page(self, at: ElementId) -> bool:
+        try:
+            return any(one.role == "document-web" for one in await self.computer.accessibility.ancestors(at))
+        except LinkError:
+            return False
 
     async def _own_changed(self) -> bool:
         """Whether the element itself changed; for a text field, gaining the focus counts."""
@@ -333,9 +376,9 @@ async def witness(computer: Computer, restless: Restless, *, wanted: bool) -> As
     if not wanted:
         yield Witness(computer, restless, None)
         return
-    changes = await restless.listen(computer)
+    watch = Witness(computer, restless, await restless.listen(computer))
     try:
-        yield Witness(computer, restless, changes)
+        yield watch
     finally:
         with anyio.CancelScope(shield=True):
-            await restless.rest(computer)
+            await restless.rest(computer, is_owed=not watch.is_confirmed)

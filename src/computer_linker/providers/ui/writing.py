@@ -1,7 +1,7 @@
 """Entering text: set where the toolkit can, pasted or typed where it cannot, and always read back."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -38,6 +38,43 @@ async def write(aiming: Aiming, aim: Aim, text: str, *, clear: bool, prefer: Ent
     refuse_unwritable(one)
     if one.role in CELLS and "EditableText" not in one.interfaces:
         return Written(*await write_cell(aiming, aim, text, clear=clear))
+    is_spinner = one.role == "spin-button" and "Value" in one.interfaces
+    is_number = is_spinner and await _shows_value(aiming.computer.accessibility, one)
+    written = await _write_field(aiming, aim, text, clear=clear, prefer=prefer)
+    if written.effect == "confirmed" and is_spinner:
+        return replace(
+            written, effect=await _taken_over(aiming.computer.accessibility, aim) if is_number else "partial"
+        )
+    return written
+
+
+async def _shows_value(reader: Accessibility, spinner: Element) -> bool:
+    """Whether its text is its value. Qt's date fields have a value too, which is not their date and can be set to anything."""
+    shown = (await reader.text(spinner.id) or "").strip()
+    try:
+        return spinner.value is not None and float(shown) == float(spinner.value)
+    except ValueError:
+        return False
+
+
+async def _taken_over(reader: Accessibility, aim: Aim) -> Known:
+    """Make a spinner take over the number that its field shows; by itself it does that when the focus leaves it.
+
+    `partial` where it took over another, as one that is out of its range.
+    """
+    assert aim.element is not None
+    shown = (await reader.text(aim.element.id) or "").strip()
+    try:
+        number = float(shown)
+        return "confirmed" if await reader.set_value(aim.element.id, number) == number else "partial"
+    except (ValueError, LinkError):
+        # A number with a unit, or a spinner that is set by its text alone.
+        return "partial"
+
+
+async def _write_field(aiming: Aiming, aim: Aim, text: str, *, clear: bool, prefer: EntryMethod | None) -> Written:
+    one = aim.element
+    assert one is not None
     reader = aiming.computer.accessibility
     before = await expect(reader, one, text, clear=clear)
     wanted = text if before.wanted is None else before.wanted
@@ -161,16 +198,17 @@ async def _editor(reader: Accessibility, cell: Element) -> Element | None:
     deadline = time.monotonic() + _OPENS_S
     while time.monotonic() < deadline:
         one = await reader.focused(cell.id.app)
-        if one is not None and one.id != cell.id and is_field(one) and _lies_in(one, cell):
+        if one is not None and one.id != cell.id and is_field(one) and await _lies_in(reader, one, cell):
             return one
         await anyio.sleep(_STEP_S)
     return None
 
 
-def _lies_in(editor: Element, cell: Element) -> bool:
-    return (
-        editor.bounds is not None and cell.bounds is not None and not editor.bounds.intersection(cell.bounds).is_empty
-    )
+async def _lies_in(reader: Accessibility, editor: Element, cell: Element) -> bool:
+    """Whether the editor, or the panel it lies in, is at the cell: LibreOffice misplaces a line that is not to the left."""
+    above = (await reader.ancestors(editor.id))[:1]
+    places = [one.bounds for one in (editor, *above) if one.bounds is not None]
+    return cell.bounds is not None and any(not one.intersection(cell.bounds).is_empty for one in places)
 
 
 async def _text(reader: Accessibility, editor: Element) -> str:

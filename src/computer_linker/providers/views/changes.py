@@ -1,42 +1,30 @@
 """What a view would change: its overlay's upper folder compared with the real folder."""
 
 import contextlib
-import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from computer_linker.errors import LimitExceeded
-from computer_linker.system import attributes
+from computer_linker.providers.views.names import (
+    Entry,
+    Parts,
+    as_entry,
+    attributes_of,
+    below,
+    digest_at,
+    digest_below,
+    entry_of,
+    is_open,
+    is_unreadable,
+    open_folder,
+    refuse_deep,
+)
+from computer_linker.system import os
 
-Parts = tuple[str, ...]
-Kind = Literal["file", "directory", "symlink", "other"]
 Action = Literal["added", "changed", "removed", "renamed"]
 MAX_CHANGES = 100_000
-_MAX_DEPTH = 200
 _OPAQUE = "user.overlay.opaque"
-OVERLAY_ATTRIBUTES = "user.overlay."
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_CHUNK = 1 << 20
-
-
-class Entry(NamedTuple):
-    """One name as it is, in the real folder or in the view."""
-
-    kind: Kind
-    size: int
-    mode: int
-    modified_ns: int
-    changed_ns: int
-    device: int
-    inode: int
-    owner: tuple[int, int] = (0, 0)
-    """User and group."""
-    links: int = 1
-    """How many names a file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +41,8 @@ class ViewChange:
     """The former name of a renamed file."""
     is_unreadable: bool = False
     """This user may not read it, in the view or in the folder: what it contains is not known."""
+    names: int = 0
+    """How many names are in a folder that goes."""
 
 
 @dataclass(slots=True)
@@ -80,7 +70,7 @@ class Comparison:
             self._name(upper, lower, name, (*parts, name), is_anew=is_anew)
         if lower is not None and is_anew:
             # What the new one lacks is gone.
-            for name in set(os.listdir(lower)) - set(names):  # noqa: PTH208  # an open folder has no path
+            for name in set(os.listdir(lower)) - set(names):  # an open folder has no path
                 self._add((*parts, name), "removed", entry_of(lower, name), None, lower)
 
     def _name(self, upper: int, lower: int | None, name: str, parts: Parts, *, is_anew: bool) -> None:
@@ -97,10 +87,10 @@ class Comparison:
         self, upper: int, lower: int | None, name: str, found: os.stat_result, parts: Parts, *, is_anew: bool
     ) -> None:
         before, after = None if lower is None else entry_of(lower, name), as_entry(found)
+        is_closed = self._is_closed(parts, before, after)
         if after.kind == "directory" and before is not None and before.kind == "directory":
-            is_closed = self._is_closed(parts, before, after)
             if is_closed or self._is_folder_changed(upper, lower, name, before, after):
-                self._add(parts, "changed", before, after)
+                self._add(parts, "changed", before, after, is_closed=is_closed)
             if not is_closed:
                 self._both(upper, lower, name, parts, is_anew=is_anew)
         elif after.kind == "directory":
@@ -109,8 +99,8 @@ class Comparison:
                 self._both(upper, None, name, parts, is_anew=is_anew)
         elif before is None or before.kind == "directory":
             self._add(parts, "added" if before is None else "changed", before, after, lower)
-        elif self._is_closed(parts, before, after) or self._differs(upper, lower, name, before, after):
-            self._add(parts, "changed", before, after)
+        elif is_closed or self._differs(upper, lower, name, before, after):
+            self._add(parts, "changed", before, after, is_closed=is_closed)
 
     def _is_folder_changed(self, upper: int, lower: int | None, name: str, before: Entry, after: Entry) -> bool:
         """A folder's mode, attributes, or a time that a program set: others change with the names in it."""
@@ -125,7 +115,9 @@ class Comparison:
 
     def _is_closed(self, parts: Parts, before: Entry | None, after: Entry | None) -> bool:
         """True for what this user may not read, in the folder or in the view."""
-        return _is_unreadable(self.lower, parts, before) or _is_unreadable(self.upper, parts, after)
+        if is_open(before) and is_open(after):
+            return False
+        return is_unreadable(self.lower, parts, before) or is_unreadable(self.upper, parts, after)
 
     def _both(self, upper: int, lower: int | None, name: str, parts: Parts, *, is_anew: bool) -> None:
         """Compare a folder of the view with the real one, or with none."""
@@ -133,7 +125,7 @@ class Comparison:
             inner: list[int] = []
             for folder in (upper, lower):
                 if folder is not None:
-                    inner.append(os.open(name, _FOLDER, dir_fd=folder))
+                    inner.append(open_folder(folder, name))
                     opened.callback(os.close, inner[-1])
             self._folder(inner[0], inner[1] if len(inner) > 1 else None, parts, is_anew=is_anew)
 
@@ -154,206 +146,65 @@ class Comparison:
         )
 
     def _add(
-        self, parts: Parts, action: Action, before: Entry | None, after: Entry | None, lower: int | None = None
+        self,
+        parts: Parts,
+        action: Action,
+        before: Entry | None,
+        after: Entry | None,
+        lower: int | None = None,
+        *,
+        is_closed: bool | None = None,
     ) -> None:
         if len(self.changes) >= MAX_CHANGES:
             raise LimitExceeded(f"The view changes more than {MAX_CHANGES} names.", limit=MAX_CHANGES)
         is_conflict = before is not None and before.changed_ns > self.base_ns
-        is_unreadable = self._is_closed(parts, before, after)
-        if before is not None and before.kind == "directory" and lower is not None and not is_conflict:
+        is_unreadable = self._is_closed(parts, before, after) if is_closed is None else is_closed
+        names = 0
+        if before is not None and before.kind == "directory" and lower is not None:
             try:
-                is_conflict = self._has_newer(lower, parts[-1], before)
+                inside = [entry for _, entry in below(lower, parts[-1])]
+                names, is_conflict = len(inside), is_conflict or self._has_newer(before, *inside)
             except PermissionError:
                 is_unreadable = True
-        self.changes.append(ViewChange(parts, action, before, after, is_conflict, is_unreadable=is_unreadable))
+        self.changes.append(ViewChange(parts, action, before, after, is_conflict, None, is_unreadable, names))
 
-    def _has_newer(self, lower: int, name: str, before: Entry) -> bool:
+    def _has_newer(self, *entries: Entry) -> bool:
         """True when a folder has something newer than the view, or that no program in the view could see."""
         # A program in the view sees an empty folder where another file system is mounted: it removed nothing of that.
         device = os.fstat(self.lower).st_dev
-        entries = (before, *(entry for _, entry in below(lower, name)))
         return any(entry.changed_ns > self.base_ns or entry.device != device for entry in entries)
 
     def _with_renames(self) -> list[ViewChange]:
-        """A removed and an added file of the same content are one renamed file; small files only where they are alone."""
-        gone: dict[tuple[int, str], list[ViewChange]] = {}
-        for change in self.changes:
-            if change.is_unreadable:
-                continue
-            if change.action == "removed" and change.before is not None and change.before.kind == "file":
-                digest = digest_below(self.lower, change.parts)
-                gone.setdefault((change.before.size, digest), []).append(change)
-        if not gone:
-            return self.changes
+        """A removed and an added file of the same content are one renamed file."""
+        gone, new = self._files("removed"), self._files("added")
+        # Only what has a counterpart of its size is read.
+        sizes = {entry.size for _, entry in gone} & {entry.size for _, entry in new}
+        known: dict[tuple[int, str], list[ViewChange]] = {}
+        for change, entry in gone:
+            if entry.size in sizes:
+                known.setdefault((entry.size, digest_below(self.lower, change.parts)), []).append(change)
         renamed: dict[Parts, ViewChange] = {}
-        sizes = {size for size, _ in gone}
-        for change in self.changes:
-            if change.action != "added" or change.after is None or change.after.kind != "file":
+        for change, entry in new:
+            if entry.size not in sizes:
                 continue
-            if change.after.size not in sizes or change.is_unreadable:
-                continue
-            matches = gone.get((change.after.size, digest_below(self.upper, change.parts)))
+            matches = known.get((entry.size, digest_below(self.upper, change.parts)))
             if matches:
                 old = matches.pop(0)
-                renamed[change.parts] = replace(change, action="renamed", source=old.parts, before=old.before)
+                renamed[change.parts] = replace(
+                    old, parts=change.parts, action="renamed", after=entry, source=old.parts
+                )
                 renamed[old.parts] = replace(old, source=old.parts)
         kept = (renamed.get(change.parts, change) for change in self.changes)
         return [change for change in kept if not (change.action == "removed" and change.source)]
 
-
-def refuse_deep(parts: Parts) -> None:
-    """Refuse a view that changes folders too deep for a descriptor to be open on each level."""
-    if len(parts) > _MAX_DEPTH:
-        raise LimitExceeded(f"The view has folders more than {_MAX_DEPTH} levels deep.")
-
-
-def entry_of(folder: int, name: str) -> Entry | None:
-    """The entry of a name in an open folder; None when there is none."""
-    try:
-        return as_entry(os.stat(name, dir_fd=folder, follow_symlinks=False))
-    except FileNotFoundError:
-        return None
-
-
-def entry_below(folder: int, parts: Parts) -> Entry | None:
-    """The entry of a name below an open folder, or of that; None when there is none, or no folder above it that is readable."""
-    if not parts:
-        return as_entry(os.fstat(folder))
-    try:
-        above = open_parent(folder, parts)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None
-    try:
-        return entry_of(above, parts[-1])
-    finally:
-        os.close(above)
-
-
-def folders_in(folder: int, parts: Parts) -> list[str]:
-    """The names of the folders in one below an open folder; none of one that this user may not read."""
-    try:
-        opened = open_parent(folder, (*parts, ""))
-    except PermissionError:
-        return []
-    try:
-        with os.scandir(opened) as found:
-            return [each.name for each in found if each.is_dir(follow_symlinks=False)]
-    finally:
-        os.close(opened)
-
-
-def below(folder: int, name: str) -> Iterator[tuple[Parts, Entry]]:
-    """Everything inside a folder, by its path in it; parents first. Raises LimitExceeded where that is too deep."""
-    try:
-        opened = os.open(name, _FOLDER, dir_fd=folder)
-    except NotADirectoryError:
-        return
-    try:
-        yield from _inside(opened, ())
-    finally:
-        os.close(opened)
-
-
-def _inside(opened: int, above: Parts) -> Iterator[tuple[Parts, Entry]]:
-    refuse_deep(above)
-    for name in sorted(os.listdir(opened)):
-        entry = entry_of(opened, name)
-        if entry is None:
-            continue
-        yield (*above, name), entry
-        if entry.kind == "directory":
-            inner = os.open(name, _FOLDER, dir_fd=opened)
-            try:
-                yield from _inside(inner, (*above, name))
-            finally:
-                os.close(inner)
-
-
-_NEEDED = {"file": 0o400, "directory": 0o500}
-
-
-def _is_unreadable(folder: int, parts: Parts, entry: Entry | None) -> bool:
-    """True for a file or folder that this user may not read; tried only where its mode closes it to its owner."""
-    if entry is None or entry.mode & 0o500 == 0o500:
-        return False
-    needed = _NEEDED.get(entry.kind, 0)
-    if entry.mode & needed == needed:
-        return False
-    try:
-        opened = open_file(folder, parts)
-    except PermissionError:
-        return True
-    try:
-        if entry.kind == "directory":
-            os.stat(".", dir_fd=opened)
-    except PermissionError:
-        return True
-    finally:
-        os.close(opened)
-    return False
-
-
-def digest_at(folder: int | None, name: str) -> str:
-    """The SHA-256 of a regular file in an open folder."""
-    return _digest(os.open(name, _FILE, dir_fd=folder))
-
-
-def _digest(opened: int) -> str:
-    digest = sha256()
-    try:
-        while data := os.read(opened, _CHUNK):
-            digest.update(data)
-    finally:
-        os.close(opened)
-    return digest.hexdigest()
-
-
-def attributes_of(folder: int | None, name: str) -> dict[str, bytes]:
-    """The user's extended attributes of a file, without those of overlayfs."""
-    opened = os.open(name, _FILE, dir_fd=folder)
-    try:
-        return attributes(opened, without=OVERLAY_ATTRIBUTES)
-    finally:
-        os.close(opened)
-
-
-def attributes_below(folder: int, parts: Parts) -> dict[str, bytes]:
-    """The same of a name below an open folder."""
-    above = open_parent(folder, parts)
-    try:
-        return attributes_of(above, parts[-1])
-    finally:
-        os.close(above)
-
-
-def digest_below(folder: int, parts: Parts) -> str:
-    return _digest(open_file(folder, parts))
-
-
-def open_parent(folder: int, parts: Parts) -> int:
-    """Open the folder above a name, component by component without following links."""
-    opened = os.open(".", _FOLDER, dir_fd=folder)
-    for name in parts[:-1]:
-        above = opened
-        try:
-            opened = os.open(name, _FOLDER, dir_fd=above)
-        finally:
-            os.close(above)
-    return opened
-
-
-def open_folder(folder: int, name: str) -> int:
-    """Open a folder in an open folder without following links."""
-    return os.open(name, _FOLDER, dir_fd=folder)
-
-
-def open_file(folder: int, parts: Parts) -> int:
-    """Open a file below an open folder for reading, without following links."""
-    above = open_parent(folder, parts)
-    try:
-        return os.open(parts[-1], _FILE, dir_fd=above)
-    finally:
-        os.close(above)
+    def _files(self, action: Action) -> list[tuple[ViewChange, Entry]]:
+        """The readable files that were added or removed."""
+        found = ((change, change.after or change.before) for change in self.changes if change.action == action)
+        return [
+            (change, entry)
+            for change, entry in found
+            if entry is not None and entry.kind == "file" and not change.is_unreadable
+        ]
 
 
 def _is_opaque(folder: int) -> bool:
@@ -361,30 +212,3 @@ def _is_opaque(folder: int) -> bool:
         return os.getxattr(folder, _OPAQUE) == b"y"
     except OSError:
         return False
-
-
-_KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
-
-
-def as_entry(found: os.stat_result) -> Entry:
-    mode = found.st_mode
-    kind = _KINDS.get(mode & 0o170000, "other")
-    links = 1 if kind == "directory" else found.st_nlink
-    return tuple.__new__(
-        Entry,
-        (
-            kind, found.st_size, mode & 0o7777, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino,
-            (found.st_uid, found.st_gid), links,
-        ),
-    )  # fmt: skip
-
-
-def is_same_state(found: os.stat_result, entry: Entry) -> bool:
-    """True while a name is what it was: the kernel sets the change time with every change."""
-    return (found.st_ino, found.st_ctime_ns, found.st_size, found.st_mtime_ns, found.st_dev) == (
-        entry.inode,
-        entry.changed_ns,
-        entry.size,
-        entry.modified_ns,
-        entry.device,
-    )

@@ -1,17 +1,17 @@
 """Views as copies: for folders that overlayfs cannot cover, the whole folder is copied, by reference where the disk can."""
 
-import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from computer_linker.errors import LimitExceeded, OsPermissionRequired
-from computer_linker.providers.views.changes import Comparison, Parts, entry_of, open_folder, refuse_deep
+from computer_linker.providers.views.changes import Comparison
 from computer_linker.providers.views.entries import copy_file, copy_link, copy_metadata
+from computer_linker.providers.views.names import Parts, entry_of, open_folder, refuse_deep
+from computer_linker.system import os
 
 MAX_ENTRIES = 200_000
-_MAX_DEPTH = 200
 Skips = Callable[[Parts], bool]
 """True for a name that no program may see, and that is not copied."""
 
@@ -39,8 +39,7 @@ class FolderCopy:
 
     def fill(self, source: int, target: int, parts: Parts = ()) -> None:
         """Copy everything of the open folder `source` into the empty open folder `target`."""
-        if len(parts) > _MAX_DEPTH:
-            raise LimitExceeded(f"The folder is more than {_MAX_DEPTH} levels deep, too deep to be copied for a view.")
+        refuse_deep(parts)
         for name in os.listdir(source):
             below = (*parts, name)
             if self.skips(below):
@@ -109,7 +108,7 @@ class CopyComparison(Comparison):
                 self._changed(upper, lower, name, found, (*parts, name))
         if lower is None:
             return
-        for name in set(os.listdir(lower)) - set(names):  # noqa: PTH208  # an open folder has no path
+        for name in set(os.listdir(lower)) - set(names):  # an open folder has no path
             before = entry_of(lower, name)
             if before is None or before.kind == "other" or self.skips((*parts, name)):
                 continue

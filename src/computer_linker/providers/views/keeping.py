@@ -1,10 +1,9 @@
 """Turns what a view would change into changes of the real folder: all of them, or chosen ones."""
 
 import contextlib
-import os
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from computer_linker.computer.facets.files import Change, MakeFolder, Mark, Remove, Restore
@@ -12,24 +11,23 @@ from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES, is_git_folder
 from computer_linker.policy.paths import check_name
-from computer_linker.providers.views.changes import (
+from computer_linker.providers.views.changes import ViewChange
+from computer_linker.providers.views.entries import NEW, copy_file, copy_link, copy_metadata, link_file
+from computer_linker.providers.views.merging import MergedText
+from computer_linker.providers.views.names import (
     Entry,
+    Parents,
     Parts,
-    ViewChange,
     attributes_below,
     entry_below,
     folders_in,
     is_same_state,
-    open_parent,
+    open_folder,
 )
-from computer_linker.providers.views.entries import NEW, copy_file, copy_link, copy_metadata
-from computer_linker.providers.views.merging import MergedText
+from computer_linker.system import os
 from computer_linker.undo.store import KeptFiles
 
 _MAX_PATH = 4000
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 _GIT_NAMES = {name.casefold(): name for name in GIT_NAMES}
 
 
@@ -84,9 +82,10 @@ def _why_never(path: RootedPath, change: ViewChange, *, is_inside: bool) -> str 
 
 @dataclass(slots=True)
 class Keeping:
-    """Copies the entries of a view beside the undo journal, from where a batch of changes puts them in place.
+    """Brings the entries of a view beside the undo journal, from where a batch of changes puts them in place.
 
-    They are copied, not linked: a descriptor that a program passed to another one must not reach what is kept.
+    They are copied: a descriptor that a program passed to another one must not reach what is kept. The files of a view that
+    no program can reach any more get a second name there instead; the caller removes the first (`discard`).
     """
 
     root: RootedPath
@@ -95,28 +94,28 @@ class Keeping:
     kept: KeptFiles
     base_ns: int
     """What is newer in the folder was changed since the view was made."""
+    is_sealed: bool
+    """No program can reach the view any more."""
     merges: Mapping[RootedPath, MergedText] = field(default_factory=dict)
     """The texts that replace those of the view."""
     names: list[str] = field(default_factory=list)
     """What was copied; the caller removes it when the changes are not made."""
+    linked: list[Parts] = field(default_factory=list)
+    """The files of the view that are not copied."""
     _prefix: str = field(default_factory=lambda: secrets.token_hex(12))
-    _opened: tuple[Parts, int] | None = None
-    """The folder of the view that was opened last."""
 
-    def plan(self, changes: Sequence[ViewChange], *, is_part: bool) -> list[Change]:
+    def plan(self, changes: Sequence[tuple[RootedPath, ViewChange]], *, is_part: bool) -> list[Change]:
         """The changes that put these in place: all that the view has, or a part.
 
         A folder that is new goes in as a whole, with those of its names that are here.
         """
-        copied = Copied(
-            {change.parts: change.after for change in changes if change.after is not None}, self.kept.folder
-        )
+        chosen = {change.parts: change.after for _, change in changes if change.after is not None}
+        copied = Copied(chosen, self.kept.folder, self.linked if self.is_sealed else None)
         new_folder: Parts | None = None
         planned: list[Change] = []
         facts: dict[Parts, Change] = {}
-        try:
-            for change in changes:
-                path = self.root.child(*change.parts)
+        with Parents(self.upper) as parents:
+            for path, change in changes:
                 planned += self._removals(path, change)
                 # Ordered by path: everything in a folder follows it.
                 if new_folder is not None and change.parts[: len(new_folder)] == new_folder:
@@ -125,13 +124,13 @@ class Keeping:
                     facts[change.parts] = self._facts(path, change)
                 elif change.after is not None:
                     new_folder = change.parts if change.after.kind == "directory" else new_folder
-                    text = self.merges.get(path)
-                    name = self._copy(change.parts, copied) if text is None else self._written(text)
+                    text = self.merges.get(path) if self.merges else None
+                    if text is None:
+                        name = self._new_name()
+                        copied.copy(parents.of(change.parts), change.parts, name)
+                    else:
+                        name = self._written(text)
                     planned.append(Restore(path, name, _replaced(change)))
-        finally:
-            if self._opened is not None:
-                os.close(self._opened[1])
-                self._opened = None
         changed = {change.path.parts[:-1] for change in planned}
         for folder, modified_ns in self._times(changed, is_part=is_part).items():
             facts.setdefault(folder, MakeFolder(self.root.child(*folder), modified_ns=modified_ns))
@@ -182,16 +181,6 @@ class Keeping:
             os.fchmod(file.fileno(), text.mode & 0o777)
         return name
 
-    def _copy(self, parts: Parts, copied: "Copied") -> str:
-        name = self._new_name()
-        if self._opened is None or self._opened[0] != parts[:-1]:
-            above = open_parent(self.upper, parts)
-            if self._opened is not None:
-                os.close(self._opened[1])
-            self._opened = parts[:-1], above
-        copied.copy(self._opened[1], parts, name)
-        return name
-
 
 def _together(planned: list[Change]) -> list[Change]:
     """Removals first, then what is put in place, folder by folder: the files of one are exchanged together."""
@@ -232,6 +221,8 @@ class Copied:
     chosen: Mapping[Parts, Entry]
     kept: int
     """The folder that all copies are made in, open."""
+    linked: list[Parts] | None
+    """The files that are linked instead; None where a program may still reach the view."""
     _places: dict[tuple[int, int], str] = field(default_factory=dict)
     """Where the files with several names were copied to."""
 
@@ -248,6 +239,9 @@ class Copied:
         if entry.kind == "file":
             if entry.links > 1 and self._is_linked(entry, target, new_name, place):
                 return
+            if self.linked is not None and entry.links == 1 and link_file(source, name, target, new_name, entry.mode):
+                self.linked.append(parts)
+                return
             _refuse_changed(copy_file(source, name, target, new_name, entry.size), parts, entry)
         elif entry.kind == "symlink":
             _refuse_changed(os.stat(name, dir_fd=source, follow_symlinks=False), parts, entry)
@@ -258,14 +252,14 @@ class Copied:
 
     def _folder(self, source: int, name: str, target: int, new_name: str, parts: Parts, place: str) -> None:
         entry = self.chosen[parts]
-        opened = os.open(name, _FOLDER, dir_fd=source)
+        opened = open_folder(source, name)
         try:
             found = os.fstat(opened)
             _refuse_changed(found, parts, entry)
             os.mkdir(new_name, 0o700, dir_fd=target)
-            made = os.open(new_name, _FOLDER, dir_fd=target)
+            made = open_folder(target, new_name)
             try:
-                for inner in os.listdir(opened):  # noqa: PTH208
+                for inner in os.listdir(opened):
                     below = (*parts, inner)
                     if below in self.chosen:
                         self._entry(opened, inner, made, inner, below, f"{place}/{inner}")
@@ -290,18 +284,20 @@ def _refuse_changed(found: os.stat_result, parts: Parts, entry: Entry) -> None:
         raise Conflict(f"{'/'.join(parts)} was changed in the view while it was kept. Nothing was kept.")
 
 
-def discard(uppers: Sequence[tuple[int, str]], chosen: Sequence[tuple[RootedPath, ViewChange]]) -> None:
-    """Remove kept names from the view, so that the real folder shows there again."""
-    for upper, root in uppers:
-        for path, change in reversed(chosen):
-            if path.root != root:
-                continue
-            for parts in (change.parts, *([change.source] if change.source else [])):
-                above = open_parent(upper, parts)
-                try:
-                    _unlink(above, parts[-1])
-                finally:
-                    os.close(above)
+def discard(upper: int, names: Iterable[Parts]) -> None:
+    """Remove names from a root of a view, so that the real folder shows there again; a folder after what is in it."""
+    with Parents(upper) as parents:
+        for parts in names:
+            _unlink(parents.of(parts), parts[-1])
+
+
+def kept_names(root: RootedPath, chosen: Sequence[tuple[RootedPath, ViewChange]]) -> Iterator[Parts]:
+    """The names of a root that were kept, and the former ones of renamed files; a folder after what is in it."""
+    for path, change in reversed(chosen):
+        if path.root == root.root:
+            yield change.parts
+            if change.source is not None:
+                yield change.source
 
 
 def _unlink(folder: int, name: str) -> None:

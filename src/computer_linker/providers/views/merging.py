@@ -1,7 +1,6 @@
 """Text that a view and the folder both changed: what it was before either, and the merge of both."""
 
 import contextlib
-import os
 import secrets
 import stat
 import time
@@ -11,7 +10,9 @@ from hashlib import sha256
 
 from computer_linker.changes.difference import MAX_BYTES
 from computer_linker.changes.merge import merged
-from computer_linker.providers.views.changes import Entry, Parts, ViewChange, as_entry, open_file, open_folder
+from computer_linker.providers.views.changes import ViewChange
+from computer_linker.providers.views.names import Entry, Parts, as_entry, open_file, open_folder
+from computer_linker.system import os
 
 _MAX_BASES = 5000
 _MAX_STORED = 64 << 20
@@ -34,7 +35,7 @@ def remember(store: int, lower: int, changes: Iterable[ViewChange], base_ns: int
     """
     folder = open_folder(store, "base")
     try:
-        known = set(os.listdir(folder))  # noqa: PTH208  # an open folder has no path
+        known = set(os.listdir(folder))  # an open folder has no path
         size = 0
         for change in changes:
             before, after = change.before, change.after

@@ -2,36 +2,25 @@
 
 import contextlib
 import errno
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
-from computer_linker.changes.difference import MAX_BYTES, MAX_SHOWN, diff_lines, digests, unified
+from computer_linker.changes.difference import MAX_BYTES, unified
 from computer_linker.computer.base import Computer
-from computer_linker.errors import Conflict, LimitExceeded
+from computer_linker.errors import Conflict
 from computer_linker.model.paths import RootedPath
 from computer_linker.model.scope import Scope
-from computer_linker.model.times import shown_ns
 from computer_linker.policy.paths import is_hidden_by
-from computer_linker.policy.visible_text import escaped
-from computer_linker.providers.views.changes import (
-    Comparison,
-    Entry,
-    Parts,
-    ViewChange,
-    attributes_below,
-    open_file,
-    open_folder,
-    open_parent,
-)
+from computer_linker.providers.views.changes import Comparison, ViewChange
 from computer_linker.providers.views.copying import CopyComparison, Skips
 from computer_linker.providers.views.merging import MergedText, is_as_it_was, merge, rebase, remember
+from computer_linker.providers.views.names import Entry, Parts, attributes_below, open_file, open_folder, open_parent
 from computer_linker.providers.views.store import View, Views
+from computer_linker.system import os
 
-_DIFF_S = 2.0
-_SHOWN_LINES = 2000
+DIFF_S = 2.0
 
 
 class CallContext(Protocol):
@@ -43,6 +32,12 @@ class CallContext(Protocol):
     def path_from_root(self, target: str) -> RootedPath: ...
 
     def use(self, kind: type[Views]) -> Views: ...
+
+
+def roots_of(ctx: CallContext) -> list[RootedPath]:
+    """Every root of the scope."""
+    several = len(ctx.scope.roots) > 1
+    return [ctx.path_from_root(f"@{index}" if several else ".") for index in range(len(ctx.scope.roots))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +82,7 @@ class ViewReader:
         """Raises Conflict when the scope has other folders than when the view was made."""
         if tuple(ctx.scope.roots) != view.roots:
             raise Conflict("The scope's folders were changed since this view was made. Drop it.", viewId=view.id)
-        several = len(view.roots) > 1
-        roots = tuple(ctx.path_from_root(f"@{index}" if several else ".") for index in range(len(view.roots)))
-        return cls(view, roots, ctx.computer.files.open_folder, ctx.use(Views).hold)
+        return cls(view, tuple(roots_of(ctx)), ctx.computer.files.open_folder, ctx.use(Views).hold)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[list[OpenRoot]]:
@@ -168,55 +161,28 @@ class ViewReader:
                     found[path] = text
         return found
 
-    def differences(self, changes: list[tuple[RootedPath, ViewChange]]) -> list[TextDifference]:
-        """The text difference of each, within a time limit for all of them."""
-        until = time.monotonic() + _DIFF_S
+    def differences(
+        self, changes: list[tuple[RootedPath, ViewChange]], merges: Mapping[RootedPath, MergedText]
+    ) -> list[TextDifference]:
+        """The text difference of each, of merged texts that of the merge, within a time limit for all of them."""
+        until = time.monotonic() + DIFF_S
         with self.opened() as roots:
             places = {each.root.root: (each.upper, each.lower) for each in roots}
-            return [_difference(path, change, *places[path.root], until) for path, change in changes]
+            return [_difference(path, change, *places[path.root], until, merges.get(path)) for path, change in changes]
 
     def details(self, changes: list[tuple[RootedPath, ViewChange]]) -> list[Detail]:
         """Where each link leads, and which extended attributes differ."""
         with self.opened() as roots:
             places = {each.root.root: (each.upper, each.lower) for each in roots}
-            return [_detail(change, *places[path.root]) for path, change in changes]
-
-    def previewed(
-        self,
-        changes: list[tuple[RootedPath, ViewChange]],
-        merges: Mapping[RootedPath, MergedText],
-        *,
-        is_asked: bool = False,
-    ) -> list[str]:
-        """Each change for a person: its names, mode and content, every byte visible, and what is left out.
-
-        Raises LimitExceeded where a person `is_asked` about more than can be shown.
-        """
-        until = time.monotonic() + _DIFF_S
-        shown: list[str] = []
-        with self.opened() as roots:
-            places = {each.root.root: (each.upper, each.lower) for each in roots}
-            for number, (path, change) in enumerate(changes):
-                is_full = sum(map(len, shown)) > MAX_SHOWN
-                if is_full and len(shown) >= _SHOWN_LINES:
-                    left = f"{len(changes) - number} more changes"
-                    if is_asked:
-                        raise LimitExceeded(f"{left} cannot be shown at once. Keep fewer paths at a time.")
-                    return [*shown, f"… {left}, which are not shown here"]
-                upper, lower = places[path.root]
-                lines = _content_lines(path, change, upper, lower, until, merges.get(path), is_full=is_full)
-                headline = _headline(path, change, is_merged=path in merges, is_bare=not lines)
-                marks = _attribute_lines(change, upper, lower)
-                shown += [headline, *marks, *lines]
-        return shown
+            return [detail_of(change, *places[path.root]) for path, change in changes]
 
 
-def _detail(change: ViewChange, upper: int, lower: int) -> Detail:
+def detail_of(change: ViewChange, upper: int, lower: int) -> Detail:
     before, after = change.before, change.after
     if after is None or after.kind == "other":
         return Detail()
     if after.kind == "symlink":
-        return Detail(_content(upper, change.parts, after).decode("utf-8", "backslashreplace"))
+        return Detail(content_of(upper, change.parts, after).decode("utf-8", "backslashreplace"))
     now = attributes_below(upper, change.parts)
     was = (
         attributes_below(lower, change.source or change.parts)
@@ -234,34 +200,6 @@ def leads_out(path: RootedPath, target: str) -> bool:
     return joined == ".." or joined.startswith(("../", "/"))
 
 
-def _attribute_lines(change: ViewChange, upper: int, lower: int) -> list[str]:
-    if change.is_unreadable or change.after is None or change.after.kind not in ("file", "directory"):
-        return []
-    found = _detail(change, upper, lower).attributes
-    return [escaped(f"  extended attributes: {', '.join(found)}")] if found else []
-
-
-def _headline(path: RootedPath, change: ViewChange, *, is_merged: bool, is_bare: bool) -> str:
-    former = "" if change.source is None else f" from {path_of(path, change.source).shown}"
-    before, after = change.before, change.after
-    is_new_mode = after is not None and (before is None or before.mode != after.mode or before.kind != after.kind)
-    mode = f" ({after.kind}, mode {after.mode:04o})" if after is not None and is_new_mode else ""
-    both = ", merged with what changed in the folder since" if is_merged else ""
-    is_set = before is not None and after is not None and before.modified_ns != after.modified_ns
-    time_set = f" (time {shown_ns(after.modified_ns)})" if is_bare and is_set and after is not None else ""
-    others = (
-        f"; other names of it (hard links) keep the old content: {before.links - 1}"
-        if _is_shared(change) and before
-        else ""
-    )
-    return escaped(f"{change.action} {path.shown}{former}{mode}{time_set}{both}{others}")
-
-
-def _is_shared(change: ViewChange) -> bool:
-    """True for a file that changes and has other names: a view does not know them, and they stay as they are."""
-    return change.before is not None and change.after is not None and change.before.links > 1
-
-
 def skips_of(root: RootedPath) -> Skips:
     """Tells the names of a root that no program may see."""
     return lambda parts: is_hidden_by((*root.parts, *parts), root.rules)
@@ -277,37 +215,7 @@ def path_of(path: RootedPath, parts: Parts) -> RootedPath:
     return RootedPath(path.root, parts, path.rules, path.prefix)
 
 
-def _content_lines(
-    path: RootedPath,
-    change: ViewChange,
-    upper: int,
-    lower: int,
-    until: float,
-    text: MergedText | None,
-    *,
-    is_full: bool,
-) -> list[str]:
-    before, after = change.before, change.after
-    if after is None or after.kind == "directory":
-        return []
-    if change.is_unreadable:
-        return ["  its mode does not let this user read it"]
-    if is_hidden(path):
-        return [f"  {after.size} bytes; a name that usually holds a secret, so its content is not shown"]
-    old = (
-        b"" if before is None or before.kind == "directory" else _content(lower, change.source or change.parts, before)
-    )
-    new = _content(upper, change.parts, after) if text is None else text.content
-    if len(old) > MAX_BYTES or len(new) > MAX_BYTES:
-        return digests(path.shown, None if before is None else old, new)
-    if old == new:
-        return []
-    if is_full:
-        return digests(path.shown, None if before is None else old, new)
-    return diff_lines(path.shown, None if before is None else old, new, until=until, is_whole=True)
-
-
-def _content(folder: int, parts: Parts, entry: Entry) -> bytes:
+def content_of(folder: int, parts: Parts, entry: Entry) -> bytes:
     """The bytes of a file, or the target of a link."""
     if entry.kind != "symlink":
         return _read(folder, parts)
@@ -318,13 +226,15 @@ def _content(folder: int, parts: Parts, entry: Entry) -> bytes:
         os.close(above)
 
 
-def _difference(path: RootedPath, change: ViewChange, upper: int, lower: int, until: float) -> TextDifference:
+def _difference(
+    path: RootedPath, change: ViewChange, upper: int, lower: int, until: float, text: MergedText | None
+) -> TextDifference:
     kinds = {entry.kind for entry in (change.before, change.after) if entry is not None}
     sizes = [entry.size for entry in (change.before, change.after) if entry is not None]
     if kinds != {"file"} or change.is_unreadable or max(sizes) > MAX_BYTES or time.monotonic() > until:
         return TextDifference(None, 0, 0)
     before = None if change.before is None else _read(lower, change.source or change.parts)
-    after = None if change.after is None else _read(upper, change.parts)
+    after = None if change.after is None else _read(upper, change.parts) if text is None else text.content
     lines = unified(path.shown, before, after, until)
     if lines is None:
         return TextDifference(None, 0, 0)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,11 +11,12 @@ from typing import Literal, Self
 
 from computer_linker.errors import Conflict, LimitExceeded, NotFound
 from computer_linker.model.ids import new_ulid
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, account_of
 from computer_linker.model.times import shown_ns
 from computer_linker.providers.own_folders import disk_use, remove_folder
-from computer_linker.providers.views.probe import can_overlay
+from computer_linker.providers.views.probe import can_overlay, is_released
 from computer_linker.services import Services
+from computer_linker.system import os
 
 MAX_VIEWS = 200
 MAX_OF_ONE = 50
@@ -26,9 +26,18 @@ MAX_BYTES = 8 << 30
 """Disk space of one view."""
 MAX_ALL_BYTES = 32 << 30
 """Disk space of all views together, of which one principal has half: above it none is made, and no program starts in one."""
+MANY = 500
+"""From so many changed names on it is worth asking the kernel whether they can be put in place without a copy."""
+_LARGE = 64 << 20
+"""And from so many bytes on."""
 _MAX_OPERATIONS = 1000
+_ULID = 26
 _RECORD = "view.json"
 Kind = Literal["overlay", "copy"]
+Network = Literal["closed", "some", "open"]
+"""No host can be reached; some, each connection to which is in the history; or all, and which is not known."""
+NETWORKS: tuple[Network, ...] = ("closed", "some", "open")
+"""By the width of a scope's policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,12 @@ class View:
     """When the copy was complete."""
     stored: int = 0
     """Bytes on disk, as of the end of the last program."""
+    changed: int | None = None
+    """How many names it would change, as of then; None where that is not known."""
+    network: Network | None = None
+    """What the network was to its programs: the widest of all of them."""
+    is_sealed: bool = False
+    """Its files are being put in place themselves: no program runs in it again, whatever becomes of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,7 @@ class NewView:
     command: str
     shared: str
     operation: str
+    network: Network
 
 
 @dataclass(slots=True)
@@ -78,14 +94,16 @@ class Views:
     max_bytes: int = MAX_BYTES
     max_all_bytes: int = MAX_ALL_BYTES
     probe: Callable[[Path, Sequence[str]], bool] = can_overlay
-    _running: set[str] = field(default_factory=set)
-    """The views in which a program runs; changed by the event loop alone."""
+    is_released: Callable[[Path, Sequence[str]], bool] = is_released
+    many: int = MANY
+    _running: dict[str, str] = field(default_factory=dict)
+    """The views that are in use, with the command line that runs there; changed by the event loop alone."""
     _changing: threading.Lock = field(default_factory=threading.Lock)
     """Held while views are created or removed, so that none is taken for the rest of a crash."""
     _filling: dict[str, View] = field(default_factory=dict)
     """The views whose folders are being copied, by id; they have no record yet."""
     _is_swept: bool = False
-    """True when what a crash left of kept views was removed."""
+    """True when what a crash left of kept views was removed, and what it left in others was measured."""
     _probed: dict[tuple[int, ...], bool] = field(default_factory=dict)
     """Whether overlayfs can cover folders on these devices."""
 
@@ -133,7 +151,7 @@ class Views:
 
     def _create(self, new: NewView) -> View:
         known = self._all()
-        mine = [view for view in known if view.principal == new.principal.id]
+        mine = [view for view in known if account_of(view.principal) == account_of(new.principal.id)]
         if len(mine) >= MAX_OF_ONE or len(known) >= MAX_VIEWS:
             raise LimitExceeded(
                 "There are too many views. Keep or drop one first: view.list shows them.", views=len(mine)
@@ -154,7 +172,7 @@ class Views:
         base_ns = place.stat().st_ctime_ns
         return View(
             view_id, new.scope_id, new.principal.id, new.op, new.command, tuple(new.roots), shown_ns(base_ns), base_ns,
-            new.shared, operations=(new.operation,),
+            new.shared, operations=(new.operation,), network=new.network,
         )  # fmt: skip
 
     def _save(self, view: View) -> None:
@@ -164,7 +182,7 @@ class Views:
 
     def _refuse_full(self, known: Sequence[View], principal: str) -> None:
         """Refuse more where all views hold too much, or those of this principal more than half of that."""
-        mine = [view for view in known if view.principal == principal]
+        mine = [view for view in known if account_of(view.principal) == account_of(principal)]
         for views, whose, most in ((known, "All", self.max_all_bytes), (mine, "Your", self.max_all_bytes // 2)):
             if sum(view.stored for view in views) > most:
                 raise LimitExceeded(
@@ -195,8 +213,15 @@ class Views:
             raise Conflict("The folder is still being copied into this view. Wait for its end.", viewId=newest)
         return known[newest]
 
-    def started(self, view: View, operation_id: str) -> tuple[View, tuple[int, ...]]:
-        """Record that an operation runs a program in the view, and hold it. Raises LimitExceeded when it is full."""
+    def started(self, view: View, operation_id: str, network: Network) -> tuple[View, tuple[int, ...]]:
+        """Record that an operation runs a program in the view, and hold it. Raises LimitExceeded when it is full.
+
+        Raises Conflict where it was being kept when the service ended: its files may be the folder's own.
+        """
+        if view.is_sealed:
+            raise Conflict(
+                "The service ended while this view was being kept. Keep it again or drop it.", viewId=view.id
+            )
         if view.operations[-1:] == (operation_id,):
             # Created by it.
             return view, self.hold(view)
@@ -206,22 +231,44 @@ class Views:
             )
         with self._changing:
             self._refuse_full([each for each in self._all() if each.id != view.id], view.principal)
-            noted = replace(view, operations=(*view.operations, operation_id)[-_MAX_OPERATIONS:])
+            widest = max(view.network or network, network, key=NETWORKS.index)
+            operations = (*view.operations, operation_id)[-_MAX_OPERATIONS:]
+            noted = replace(view, operations=operations, network=widest)
             self._save(noted)
         return noted, self.hold(noted)
 
-    def measured(self, view: View) -> int:
-        """The bytes that the view holds on disk now, which are recorded."""
+    def measure(self, view: View, changed: int | None) -> None:
+        """Record the bytes that the view holds on disk now, and how many names it would change."""
         stored = disk_use(self.folder / view.id)
         with self._changing:
             found = self._read(view.id)
             if found is not None:
-                self._save(replace(found, stored=stored))
-        return stored
+                self._save(replace(found, stored=stored, changed=changed))
+
+    def seal(self, view: View) -> bool:
+        """Close a `busy` view with much in it to programs, if none can reach it any more: its own files can then be kept."""
+        is_much = (view.changed or 0) >= self.many or view.stored >= _LARGE
+        place = self.folder / view.id
+        uppers = [str(place / str(index) / "upper") for index in range(len(view.roots))]
+        if view.kind != "overlay" or not is_much or not self.is_released(place, uppers):
+            return False
+        self._set_sealed(view, is_sealed=True)
+        return True
+
+    def unseal(self, view: View) -> None:
+        """Open it again when none of its files was put in place."""
+        self._set_sealed(view, is_sealed=False)
+
+    def _set_sealed(self, view: View, *, is_sealed: bool) -> None:
+        with self._changing:
+            found = self._read(view.id)
+            if found is not None:
+                self._save(replace(found, is_sealed=is_sealed))
 
     def find(self, view_id: str, scope_id: str, caller: Principal) -> View:
         """Find a view of this scope. Raises NotFound, with the same message for another principal's."""
-        view = self._read(view_id) if view_id.isalnum() else None
+        is_id = len(view_id) == _ULID and view_id.isascii() and view_id.isalnum()
+        view = self._read(view_id) if is_id else None
         if view is None or view.scope_id != scope_id or not caller.owns(view.principal):
             raise _no_such_view()
         return view
@@ -248,18 +295,22 @@ class Views:
         return tuple(held)
 
     def is_running(self, view_id: str) -> bool:
-        """True while a program runs in the view."""
+        """True while a program runs in the view, or it is kept or dropped."""
         return view_id in self._running
 
-    def begin(self, view: View) -> None:
+    def program_of(self, view_id: str) -> str | None:
+        """The masked command line of the program that runs in the view."""
+        return self._running.get(view_id) or None
+
+    def begin(self, view: View, command: str = "") -> None:
         """Note that a program starts in the view. Raises Conflict when one runs: two on one overlay are undefined."""
         if self.is_running(view.id):
-            raise Conflict("A program still runs in this view. Wait for its end, or stop it first.", viewId=view.id)
-        self._running.add(view.id)
+            raise still_runs(view)
+        self._running[view.id] = command
 
     def end(self, view: View) -> None:
         """Note that the program has ended."""
-        self._running.discard(view.id)
+        self._running.pop(view.id, None)
 
     @contextlib.contextmanager
     def busy(self, view: View) -> Iterator[None]:
@@ -295,17 +346,25 @@ class Views:
 
     def _drop_old(self) -> None:
         """Remove views that are too old, and what a crash left of dropped ones."""
-        if not self._is_swept:
-            self._is_swept = True
+        is_first, self._is_swept = not self._is_swept, True
+        if is_first:
             for place in self._gone.iterdir() if self._gone.exists() else ():
                 remove_folder(place)
         if not self.folder.exists():
             return
         for place in list(self.folder.iterdir()):
-            is_old = time.time() - place.stat().st_mtime > MAX_AGE_S
+            is_old = time.time_ns() > self.expires_ns(place.name)
             is_used = self.is_running(place.name) or place.name in self._filling
             if (is_old or not (place / _RECORD).exists()) and not is_used:
                 remove_folder(place)
+        for view in self._all() if is_first else ():
+            if view.changed is None and not self.is_running(view.id):
+                # The service ended before its program did: what that left counts for the bounds.
+                self._save(replace(view, stored=disk_use(self.folder / view.id)))
+
+    def expires_ns(self, view_id: str) -> int:
+        """When a view is too old: its folder changes with each program that runs in it."""
+        return (self.folder / view_id).stat().st_mtime_ns + MAX_AGE_S * 10**9
 
     def _all(self) -> list[View]:
         places = self.folder.iterdir() if self.folder.exists() else ()
@@ -317,6 +376,11 @@ class Views:
         except (FileNotFoundError, NotADirectoryError):
             return None
         return View(**{**value, "roots": tuple(value["roots"]), "operations": tuple(value.get("operations", ()))})
+
+
+def still_runs(view: View) -> Conflict:
+    """The refusal of what a program that runs in the view stands against."""
+    return Conflict("A program still runs in this view. Wait for its end, or stop it first.", viewId=view.id)
 
 
 def _no_such_view() -> NotFound:

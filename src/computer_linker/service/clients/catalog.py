@@ -1,9 +1,8 @@
 """The supported clients: where each keeps its settings, and the form of our entry there."""
 
 import os
-import platform
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from computer_linker.service.clients.form import (
     NAME,
@@ -18,6 +17,7 @@ from computer_linker.service.clients.form import (
     plain_entry,
 )
 from computer_linker.service.clients.jsonc import CannotEdit, Toml
+from computer_linker.system import NAME as SYSTEM
 from computer_linker.transports.mcp.profiles import OBSERVING_TOOLS
 
 
@@ -28,11 +28,7 @@ def known_clients() -> dict[str, Client]:
 
 def this_user() -> User:
     """The person who runs this command."""
-    named = platform.system().lower()
-    system: Literal["linux", "darwin", "windows"] = (
-        "darwin" if named == "darwin" else "windows" if named == "windows" else "linux"
-    )
-    return User(Path(os.path.expanduser("~")), os.environ, system)  # noqa: PTH111  # as home.py does it
+    return User(Path(os.path.expanduser("~")), os.environ, SYSTEM)  # noqa: PTH111  # as home.py does it
 
 
 def _claude_desktop_entry(connection: Connection) -> dict[str, Any]:

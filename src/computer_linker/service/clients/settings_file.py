@@ -1,7 +1,6 @@
 """Change a client's settings file: planned and shown first, backed up, replaced whole, never half."""
 
 import difflib
-import os
 import stat
 import tempfile
 import time
@@ -11,7 +10,7 @@ from typing import Any
 
 from computer_linker.service.clients.form import Client, Rules, User
 from computer_linker.service.clients.jsonc import CannotEdit, Jsonc
-from computer_linker.system import sync
+from computer_linker.system import os, sync
 
 _MAX_BYTES = 32 * 1024 * 1024
 _LONGEST_SHOWN = 200

@@ -1,10 +1,8 @@
 """Install, inspect and remove the service. Each step is idempotent; the state folder is never touched."""
 
-import os
-import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +11,13 @@ from computer_linker.client.socket_client import running_url
 from computer_linker.config.private import make_folder
 from computer_linker.config.store import write_whole
 from computer_linker.model.base import Model
+from computer_linker.service.install.launchd import Launchd
 from computer_linker.service.install.plan import Plan, ServiceManager, ServiceManagerFailed
+from computer_linker.service.install.systemd import Systemd
+from computer_linker.service.install.windows import WindowsTask
+from computer_linker.system import NAME, os
 
+_MANAGERS: dict[str, Callable[[], ServiceManager]] = {"linux": Systemd, "darwin": Launchd, "windows": WindowsTask}
 _START_S = 45.0
 _POLL_S = 0.1
 
@@ -54,17 +57,7 @@ class ServiceState(Model):
 
 def this_manager() -> ServiceManager:
     """The service manager of this system."""
-    if sys.platform == "darwin":
-        from computer_linker.service.install.launchd import Launchd
-
-        return Launchd()
-    if sys.platform == "win32":
-        from computer_linker.service.install.windows import WindowsTask
-
-        return WindowsTask()
-    from computer_linker.service.install.systemd import Systemd
-
-    return Systemd()
+    return _MANAGERS[NAME]()
 
 
 def install(manager: ServiceManager, plan: Plan) -> Installed:

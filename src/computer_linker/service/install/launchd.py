@@ -1,10 +1,10 @@
 """A launchd agent. Unproven: the file is checked, but no Mac was there to try the commands on."""
 
-import os
 import plistlib
 from pathlib import Path
 
 from computer_linker.service.install.plan import Plan, ServiceStatus, ask, fields, manager_program
+from computer_linker.system import os
 
 LABEL = "dev.computer-linker.service"
 

@@ -1,6 +1,5 @@
 """The plan for a service manager: program, folder and a few variables, never a secret; and how managers are run."""
 
-import os
 import stat
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import Protocol
 
 from computer_linker.config.schema import Config
 from computer_linker.policy.writers import find_program
+from computer_linker.system import os
 
 NAME = "computer-linker"
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -109,12 +109,11 @@ def _is_safe(folder: str, roots: list[str]) -> bool:
 def _is_only_ours(folder: Path, *, or_sticky: bool = False) -> bool:
     """True when only this user and root can write there; in a sticky folder no other user can replace our entries."""
     try:
-        found = folder.stat()
+        found = os.stat(folder)
     except OSError:
         return False
-    owners = (0, os.getuid()) if hasattr(os, "getuid") else (found.st_uid,)
     shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return found.st_uid in owners and (not shared or (or_sticky and bool(found.st_mode & stat.S_ISVTX)))
+    return found.st_uid in (0, os.getuid()) and (not shared or (or_sticky and bool(found.st_mode & stat.S_ISVTX)))
 
 
 def manager_program(name: str) -> str:

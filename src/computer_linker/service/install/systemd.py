@@ -1,6 +1,5 @@
 """A systemd user unit: restarted on failure within limits, ended cleanly, hardened as far as sandboxes still work in it."""
 
-import os
 from pathlib import Path
 
 from computer_linker.service.install.plan import (
@@ -12,6 +11,7 @@ from computer_linker.service.install.plan import (
     fields,
     manager_program,
 )
+from computer_linker.system import os
 
 UNIT = f"{NAME}.service"
 _PASSED_ON = ("HOME", "LANG", "PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
@@ -56,7 +56,7 @@ class Systemd:
     is_proven = True
 
     def file(self) -> Path:
-        config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+        config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
         return Path(config) / "systemd" / "user" / UNIT
 
     def rendered(self, plan: Plan) -> bytes:

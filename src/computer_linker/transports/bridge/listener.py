@@ -2,9 +2,9 @@
 
 import asyncio
 import hashlib
-import os
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.model.principal import Principal
 from computer_linker.services import Services
-from computer_linker.system import peer_ids, process_name, started_at, user_name
+from computer_linker.system import channel, os, peer_ids, process_name, started_at, user_name
 from computer_linker.transports.bridge import MAX_LINE
 from computer_linker.transports.local_callers import LocalCallers
 
@@ -33,7 +33,7 @@ class BridgeListener:
         self._bridge: Bridge | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        self._path: Path | None = None
+        self._close: Callable[[], None] = lambda: None
         self.last_active = time.monotonic()
 
     @property
@@ -43,15 +43,15 @@ class BridgeListener:
     async def listen(self, home: Path) -> None:
         """Accept on the private socket beneath the state folder. The caller holds the service's lock."""
         listener = socket.socket(fileno=places.listen(os.fspath(home), places.BRIDGE_NAME).detach())
-        self._path = home / places.BRIDGE_NAME
-        self._server = await asyncio.start_unix_server(self._accept, sock=listener, limit=MAX_LINE)
+        self._close = lambda: channel.remove(os.fspath(home), places.BRIDGE_NAME, listener)
+        self._server = await asyncio.start_server(self._accept, sock=listener, limit=MAX_LINE)
 
     async def aclose(self) -> None:
         """Close every connection and cancel its requests."""
-        if self._server is None or self._path is None:
+        if self._server is None:
             return
-        self._path.unlink(missing_ok=True)
         self._server.close()
+        self._close()
         for task in list(self._connections):
             task.cancel()
         if self._connections:
@@ -64,10 +64,9 @@ class BridgeListener:
         assert task is not None
         self._connections.add(task)
         try:
-            link = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
-            with link:
-                refusal = await self._callers.refusal(link)
-                peer = peer_of(link)
+            link = writer.get_extra_info("socket")
+            refusal = await self._callers.refusal(link)
+            peer = peer_of(link)
             if refusal:
                 writer.write(refused(refusal))
             elif peer is not None and refusal is None:

@@ -207,17 +207,25 @@ class BridgeFault(Exception):
             "retryable": retryable,
             "details": details or {},
         }
+        self.is_recorded = False
+        """The dispatcher has recorded it."""
 
 
 def fault_of(error: LinkError) -> BridgeFault:
     """Convert a LinkError to a bridge error; `details.code` has our own error code."""
-    return fault_of_envelope(
+    return _fault(
         {"code": error.code, "message": error.message, "retryable": error.retryable, "details": error.details}
     )
 
 
 def fault_of_envelope(error: dict[str, Any]) -> BridgeFault:
-    """Convert the `error` of an envelope to a bridge error."""
+    """Convert the `error` of the dispatcher's envelope to a bridge error."""
+    fault = _fault(error)
+    fault.is_recorded = True
+    return fault
+
+
+def _fault(error: dict[str, Any]) -> BridgeFault:
     code = CODES.get(error["code"], "DESKTOP_INTERNAL_ERROR")
     details = {**error["details"], "code": error["code"]}
     return BridgeFault(code, error["message"], retryable=error["retryable"], details=details)

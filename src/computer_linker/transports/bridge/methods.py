@@ -1,7 +1,6 @@
 """The bridge's methods: each is a few dispatcher calls and the evidence of them."""
 
 import hashlib
-import os
 from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from computer_linker.policy.paths import rooted
 from computer_linker.providers.evidence import hold
 from computer_linker.registry.validation import explain_validation
 from computer_linker.services import Services
+from computer_linker.system import os
 from computer_linker.transports.bridge import translate
 from computer_linker.transports.bridge.execution import Execution
 from computer_linker.transports.bridge.listener import Peer

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from computer_linker.computer.base import Computer
 from computer_linker.dispatch.dispatcher import Dispatcher
 from computer_linker.dispatch.live_sessions import LiveSessions
-from computer_linker.errors import InvalidRequest, LinkError
+from computer_linker.errors import InvalidRequest, LinkError, PermissionDenied
 from computer_linker.model.ids import new_ulid
 from computer_linker.model.json_text import read_json
 from computer_linker.model.request_id import id_of, request_id_of
@@ -37,6 +37,7 @@ from computer_linker.transports.bridge.messages import (
     TypeText,
     WaitUntil,
     fault_of,
+    fault_of_envelope,
 )
 from computer_linker.transports.bridge.methods import Methods, open_workspace, workspace_root
 
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = 16
 _ENDS_S = 5.0
+_DENIED = ("DESKTOP_WORKSPACE_FORBIDDEN", "DESKTOP_PERMISSION_MISSING")
 _WITHOUT_WORKSPACE = ("desktop.health", "desktop.doctor")
 
 
@@ -80,6 +82,7 @@ class Bridge:
 
     async def _answer(self, peer: Peer, raw: bytes) -> dict[str, Any]:
         request_id: Any = None
+        method = ""
         try:
             try:
                 message = read_json(raw)
@@ -90,13 +93,21 @@ class Bridge:
             request_id, method, params = _shape(message)
             result = await self._perform(peer, method, params)
         except BridgeFault as fault:
-            return _failed(request_id, fault)
+            return await self._refused(peer, method, request_id, fault)
         except LinkError as error:
-            return _failed(request_id, fault_of(error))
+            return await self._refused(peer, method, request_id, fault_of(error))
         except Exception:
             log.exception("a bridge request failed")
             return _failed(request_id, BridgeFault("DESKTOP_INTERNAL_ERROR", "The request failed inside the service."))
         return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+    async def _refused(self, peer: Peer, method: str, request_id: Any, fault: BridgeFault) -> dict[str, Any]:
+        """The error of a request. One that did not reach the dispatcher is recorded here."""
+        if not fault.is_recorded:
+            code, message = str(fault.error["code"]), str(fault.error["message"])
+            kind = PermissionDenied if code in _DENIED else InvalidRequest
+            await self._dispatcher.refuse({"op": method}, peer.principal(), kind(message, rule=code))
+        return _failed(request_id, fault)
 
     async def _perform(self, peer: Peer, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if not peer.is_there:
@@ -124,7 +135,13 @@ class Bridge:
             os.close(workspace)
 
     async def _about(self, method: str, peer: Peer) -> dict[str, Any]:
-        return await self._methods.health(peer) if method == "desktop.health" else self._methods.doctor(peer)
+        async def about() -> dict[str, Any]:
+            return await self._methods.health(peer) if method == "desktop.health" else self._methods.doctor(peer)
+
+        reply = await self._dispatcher.introspect(method, peer.principal(), about)
+        if reply.envelope.get("ok") is False:
+            raise fault_of_envelope(reply.envelope["error"])
+        return reply.envelope
 
     async def _execute(
         self, peer: Peer, method: str, meta: Meta, confirm: Confirm, own: dict[str, Any], body: Any, workspace: int
@@ -226,8 +243,11 @@ def _invalid(message: str, **details: Any) -> BridgeFault:
 
 
 def _stopped(run: Execution, meta: Meta) -> BridgeFault:
-    if run.is_aborted:
-        return BridgeFault("DESKTOP_ABORTED", "The execution was aborted.")
-    return BridgeFault(
+    fault = BridgeFault(
         "DESKTOP_TIMEOUT", "The request took longer than its timeoutMs.", retryable=True, details={"timeoutMs": meta.timeout_ms}
     )  # fmt: skip
+    if run.is_aborted:
+        fault = BridgeFault("DESKTOP_ABORTED", "The execution was aborted.")
+    # Its calls are, as aborted.
+    fault.is_recorded = True
+    return fault

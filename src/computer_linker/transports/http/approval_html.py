@@ -6,9 +6,9 @@ from hashlib import sha256
 from html import escape
 
 from computer_linker.approvals.choices import Choice
-from computer_linker.approvals.request import ApprovalRequest, mark_of
+from computer_linker.approvals.request import ApprovalRequest
 from computer_linker.approvals.standing import MINUTES
-from computer_linker.policy.visible_text import beginning, escaped
+from computer_linker.policy.visible_text import beginning, escaped, mark_of
 
 _MAX_SHOWN = 300_000
 _NAMES = {"same": "this exact request again", "shape": "all of these"}
@@ -25,7 +25,7 @@ background:transparent;color:inherit}
 img{max-width:100%;height:auto;border-radius:10px;border:1px solid #d5d5da;margin:.5rem 0 0}
 section[inert]{visibility:hidden}
 button:disabled{opacity:.55}
-.add{color:#0a6b2d}.del{color:#9c1c14}
+.add{color:#0a6b2d}.del{color:#9c1c14}.head{display:inline-block;font-weight:700;margin-top:.7rem}
 .yes{background:#0b57d0;border-color:#0b57d0;color:#fff}.no{background:#b3261e;border-color:#b3261e;color:#fff}
 @media(prefers-color-scheme:dark){body{color:#eee;background:#141416}section{background:#202024;border-color:#3a3a40}
 pre{background:#141416}.quiet{color:#a9a9b2}.add{color:#7fd79b}.del{color:#ff9c94}}
@@ -120,7 +120,7 @@ def _about(asked: ApprovalRequest) -> str:
 
 
 def _marked(op: str, line: str) -> str:
-    kind = {"+": "add", "-": "del"}.get(mark_of(op, line))
+    kind = {"+": "add", "-": "del", "=": "head"}.get(mark_of(op, line))
     return _text(line) if kind is None else f'<span class="{kind}">{_text(line)}</span>'
 
 

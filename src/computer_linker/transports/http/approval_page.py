@@ -140,7 +140,7 @@ class ApprovalPage:
         if phone is None:
             await _answer(send, 403, closed_page())
         elif method == "POST" and path == PATH:
-            await self._take_answer(phone, headers, receive, send)
+            await self._take_answer(phone, headers, receive, send, peer)
         elif method == "GET":
             self._start_presence()
             await (self._state(send) if path == STATE_PATH else self._list(phone, send))
@@ -175,10 +175,14 @@ class ApprovalPage:
         cookie = f"approve={name}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={int(_WHOLE_S)}"
         await _answer(send, 303, "", [(b"location", PATH.encode()), (b"set-cookie", cookie.encode())])
 
-    async def _take_answer(self, phone: _Phone, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _take_answer(self, phone: _Phone, headers: Headers, receive: Receive, send: Send, peer: str) -> None:
         check_form_headers(headers)
         check_no_page_sent_it(headers)
         body = await read_body(receive)
+        if self._phone(headers, peer) is not phone:
+            # Closed by the owner while the form was on its way.
+            await _answer(send, 403, closed_page())
+            return
         form = parse_qs(body[:_MAX_BODY].decode("utf-8", "replace"), max_num_fields=8)
         given = {name: values[0] for name, values in form.items()}
         if not secrets.compare_digest(given.get("csrf", "").encode(), phone.csrf.encode()):

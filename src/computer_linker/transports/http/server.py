@@ -41,9 +41,10 @@ from computer_linker.transports.http.mcp_endpoint import McpEndpoint
 from computer_linker.transports.http.oauth import OAuthRoutes, bearer_challenge, is_oauth_path
 from computer_linker.transports.http.own_address import EVERY, at_own_address, base_for_others, for_this_machine
 from computer_linker.transports.http.sessions import session_label
+from computer_linker.transports.local_callers import STARTED_HERE
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.tools import Introspection, Tools
-from computer_linker.transports.refusals import Guesses, RefusalNotes
+from computer_linker.transports.refusals import STARTED_BY_SERVICE, Guesses, RefusalNotes
 from computer_linker.transports.tcp_entrance import TcpEntrance
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class HttpServer:
         self._tunnel_ports: set[int] = set()
         """Every port a tunnel has had, including closed ones."""
         self._token_watch: asyncio.Task[None] | None = None
+        self._applications = self._entrance(for_tunnel=False)
         self.bound_url: str | None = None
         self.local_url: str | None = None
 
@@ -219,18 +221,24 @@ class HttpServer:
         if proven is None:
             await self._refuse(peer, headers, send, base)
             return
+        if is_local and proven.proof != "oauth" and await self._is_of_application(scope):
+            raise Refused(403, STARTED_HERE, STARTED_BY_SERVICE)
         # A session is opened at /mcp alone; elsewhere the header would be a conversation of the caller's own making.
         session = headers.get(b"mcp-session-id") if path == "/mcp" else None
         connection = self._connection(scope, peer, is_local=is_local)
         who = _principal(proven, headers, session, connection, is_local=is_local)
         # Without a session it may be the handshake of another client of the same name; calls are refused by the dispatcher.
-        if (session is not None or path != "/mcp") and self._dispatcher.sessions.is_ended(who):
+        is_one_session = session is not None or path != "/mcp"
+        if is_one_session and self._dispatcher.sessions.is_ended(who):
             # The protocol: a client whose session is gone begins a new one, if its credential still counts.
             await answer_json(send, 404, {"error": "The owner of this computer has ended this session."})
             return
+        holds = partial(self._holds, headers, is_local)
+        proves = partial(self._proves, headers, is_local)
+        receive = _while_held(receive, partial(holds if is_one_session else proves, who))
         if path == "/mcp":
             scope["linker.family"] = proven.family
-            scope["linker.holds"] = partial(self._holds, headers, is_local)
+            scope["linker.holds"] = holds
             await self._until_revoked(scope, receive, send, headers, who, base)
             return
         if path in _READS:
@@ -243,10 +251,17 @@ class HttpServer:
         status, answer = await self._api.control(await read_body(receive), who)
         await answer_json(send, status, answer)
 
+    async def _is_of_application(self, scope: Scope) -> bool:
+        """Whether an application that a client opened asks; the consent page and the approval page are still its own."""
+        server, client = scope.get("server"), scope.get("client")
+        return server is not None and client is not None and await self._applications.is_of_application(server, client)
+
     def _holds(self, headers: Headers, is_local: bool, who: Principal) -> bool:
-        """False once the owner has ended this session or replaced its credential; an OAuth client ends by `_until_revoked`."""
-        if self._dispatcher.sessions.is_ended(who):
-            return False
+        """False once the owner has ended this session or replaced its credential."""
+        return not self._dispatcher.sessions.is_ended(who) and self._proves(headers, is_local, who)
+
+    def _proves(self, headers: Headers, is_local: bool, who: Principal) -> bool:
+        """False once the owner has replaced this credential; an OAuth client ends by `_until_revoked`."""
         if who.proof == "oauth":
             return True
         try:
@@ -352,6 +367,18 @@ def _principal(
         proven.id, proven.proof, label, connection, agent, proven.grants, is_forwarded=not is_local,
         consented_as=proven.consented_as, request=request,
     )  # fmt: skip
+
+
+def _while_held(receive: Receive, holds: Callable[[], bool]) -> Receive:
+    """A `receive` that refuses the request when its credential has ended by the time that its body is there."""
+
+    async def received() -> dict[str, Any]:
+        message = await receive()
+        if message["type"] == "http.request" and not message.get("more_body") and not holds():
+            raise Refused(401, "The credential of this request has ended.", "ended_meanwhile")
+        return message
+
+    return received
 
 
 def _peer(scope: Scope) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.fields import FieldInfo
 
 from computer_linker.model.base import ForModels
-from computer_linker.model.envelope import Reply
+from computer_linker.model.envelope import CALL_FIELDS, Reply
 from computer_linker.model.principal import Principal
 from computer_linker.registry.schema import fields_in
 from computer_linker.transports.mcp.content import META_ENVELOPE, envelope_meta, fit, model_json, result_json
@@ -50,7 +50,7 @@ def paged(tools: "Tools", call: "ToolCall", negotiated: "Negotiated") -> dict[st
     """The arguments, with the defaults for a model, and a page that fits the client where one can be asked for and was not."""
     arguments = call.arguments
     options = arguments.get("options")
-    if not (options is None or type(options) is dict):
+    if not (options is None or type(options) is dict) or not arguments.keys() <= CALL_FIELDS:
         return arguments
     op = tools.operation_of(call.name, arguments)
     known = fields_in(op.hints["options"]) if op is not None and "options" in op.hints else {}
@@ -59,7 +59,7 @@ def paged(tools: "Tools", call: "ToolCall", negotiated: "Negotiated") -> dict[st
         return arguments
     made = {**_for_models(known, negotiated), **(options or {})}
     if negotiated.profile.cut is not None and _PAGE not in made and _goes_on(op):
-        made |= _page(known, made, negotiated.profile, negotiated.profile.cut)
+        made |= _page(known, options or {}, negotiated.profile, negotiated.profile.cut)
     return {**arguments, "options": made} if made else arguments
 
 

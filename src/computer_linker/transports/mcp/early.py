@@ -5,13 +5,13 @@ The shim imports this while a client waits: only C modules of the standard libra
 
 from __future__ import annotations
 
-import os
 import select
 import time
 from _json import encode_basestring_ascii, make_scanner
 from binascii import crc32
 
 from computer_linker import __version__
+from computer_linker.system import os, write_all
 from computer_linker.transports.mcp.handshake import META_RENDER, META_SURFACE, Opening
 
 TYPE_CHECKING = False
@@ -172,7 +172,7 @@ def load(home: str, environment: dict[str, str]) -> EarlyAnswers | None:
     from computer_linker.home import chosen
 
     try:
-        fd = os.open(os.path.join(home, FILE_NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # noqa: PTH118
+        fd = os.open(os.path.join(home, FILE_NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:
@@ -186,15 +186,6 @@ def load(home: str, environment: dict[str, str]) -> EarlyAnswers | None:
         return None
     choices = chosen(environment)
     return EarlyAnswers(prepared, choices.get("render", ""), choices.get("surface", "default"))
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write to a client's pipe, also to one that does not block."""
-    while data:
-        try:
-            data = data[os.write(fd, data) :]
-        except BlockingIOError:
-            select.select([], [fd], [])
 
 
 def _message(line: bytes) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ from computer_linker.transports.mcp.handshake import (
     Opening,
 )
 from computer_linker.transports.mcp.list_changes import LISTEN, wanted
-from computer_linker.transports.mcp.offers import CAPABILITIES, METHODS, Offers
+from computer_linker.transports.mcp.offers import CAPABILITIES, HOUR_MS, METHODS, Offers
 from computer_linker.transports.mcp.profiles import (
     NOTHING_ASKED,
     UNKNOWN,
@@ -176,6 +176,7 @@ class FastPath(Opening):
         try:
             if call.state is not None:
                 await tools.take_response(call.state, call.responses, who)
+            await tools.ready(call.name, call.arguments)
             reply = await tools.call(call.name, paged(tools, call, negotiated), who, report, ask)
         except NeedsInput as needed:
             return input_required(needed.asked)
@@ -207,7 +208,7 @@ class FastPath(Opening):
                 "supportedVersions": [MODERN_VERSION],
                 "capabilities": CAPABILITIES,
                 "instructions": INSTRUCTIONS,
-                "ttlMs": _HOUR_MS,
+                "ttlMs": HOUR_MS,
                 "cacheScope": "private",
             }
         )[1:-1]
@@ -222,9 +223,7 @@ def _closed(members: bytes, meta: dict[str, Any], *, is_modern: bool) -> bytes:
     return b"{" + members + (b',"_meta":' + to_json(meta) if meta else b"") + b"}"
 
 
-_HOUR_MS = 3_600_000
-"""How long a client may keep the list of tools: it is constant while the service runs."""
-_LISTED_FOR_AN_HOUR = b',"ttlMs":%d,"cacheScope":"private"' % _HOUR_MS
+_LISTED_FOR_AN_HOUR = b',"ttlMs":%d,"cacheScope":"private"' % HOUR_MS
 _MODERN_TAIL = b',"resultType":"complete","_meta":' + to_json({META_SERVER: SERVER_INFO})
 _CHOICES = frozenset({META_RENDER, META_SURFACE})
 

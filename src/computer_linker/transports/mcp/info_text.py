@@ -1,5 +1,6 @@
 """get_computer_info as text for a model: scopes, signatures, and descriptions of operations that were asked for by name."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic_core import to_json
@@ -14,6 +15,8 @@ MOST_USED = (
 """The operations whose signatures the description of computer_operation shows."""
 _FREQUENT = frozenset(name.partition(".")[0] for name in MOST_USED)
 
+_SAY_NOTHING = frozenset({"text", "object", "value", "list"})
+_LONGEST_KIND = 60
 _SHOWN: dict[str, str] = {}
 """Descriptions of operations as text, which are constant."""
 
@@ -41,12 +44,29 @@ def _operations_shown(operations: Any) -> str:
 def _operation_shown(op: dict[str, Any]) -> str:
     lines = [op["signature"], op["summary"]]
     for part in ("input", "options"):
-        fields = fields_of(op[part]).items()
-        lines += [
-            f"{part}.{name}: {type_name(field)}. {field.get('description', '')}".rstrip() for name, field in fields
-        ]
+        lines += _fields_shown(part, op[part], (op[part] or {}).get("$defs", {}))
     request = {name: value for name, value in op["example"].items() if name != "title"}
     return "\n".join([*lines, f"example: {to_json({'op': op['name'], **request}).decode()}", ""])
+
+
+def _fields_shown(place: str, schema: dict[str, Any] | None, known: dict[str, Any]) -> Iterator[str]:
+    """A line for each field, those of a list's items below it."""
+    for name, field in fields_of(schema).items():
+        if field.get("deprecated"):
+            continue
+        item = _item_of(field, known)
+        kind, about = "list" if item is not None else type_name(field), field.get("description", "")
+        # The signature has the name, and that a value is a text is no news.
+        if about or kind not in _SAY_NOTHING:
+            yield f"{place}.{name}: {kind if len(kind) <= _LONGEST_KIND else 'value'}. {about}".rstrip()
+        yield from _fields_shown(f"{place}.{name}[]", item, {})
+
+
+def _item_of(field: dict[str, Any], known: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of a list's items that are objects; None for any other field."""
+    lists = (choice["items"] for choice in field.get("anyOf", [field]) if "items" in choice)
+    found = next((known.get(str(item.get("$ref", "")).rpartition("/")[2]) for item in lists), None)
+    return found if found is not None and "properties" in found else None
 
 
 def shortened(signatures: dict[str, list[str]], by: int) -> dict[str, list[str]]:
@@ -80,7 +100,21 @@ def _signatures_shown(signatures: Any) -> str:
 
 
 def _programs_shown(programs: Any) -> str:
-    return "programs: " + " ".join(name for name, program in programs.items() if program["available"])
+    lines = ["programs: " + " ".join(name for name, program in programs.items() if program["available"])]
+    missing = [(name, program) for name, program in programs.items() if not program["available"] and program["remedy"]]
+    return "\n".join(
+        [*lines, *(f"missing: {name}, for {one.get('purpose', name)}. {one['remedy']}" for name, one in missing)]
+    )
+
+
+def _tools_shown(tools: Any) -> str:
+    """One program a line: its version and path, or how to get it."""
+    return "\n".join(
+        " ".join(filter(None, (name, tool["version"], tool["path"])))
+        if tool["available"]
+        else f"{name} is absent: {tool['remedy']}"
+        for name, tool in tools.items()
+    )
 
 
 def _platform_shown(platform: Any) -> str:
@@ -93,14 +127,18 @@ def _status_shown(status: Any) -> str:
     return "\n".join([*lines, *(f"warning: {warning}" for warning in status.get("warnings", ()))])
 
 
-INFO_SHOWN = Text(
+INFO_ASKED = Text(
     {
         "platform": _platform_shown,
         "status": _status_shown,
         "scopes": _scopes_shown,
         "signatures": _signatures_shown,
-        "tools": _programs_shown,
+        "tools": _tools_shown,
         "operations": _operations_shown,
-    },
-    quiet=frozenset({"machineId", "exposure", "service", "policy"}),
+    }
 )
+"""The parts that were asked for."""
+INFO_SHOWN = Text(
+    {**INFO_ASKED.fields, "tools": _programs_shown}, quiet=frozenset({"machineId", "exposure", "service", "policy"})
+)
+"""The default answer."""

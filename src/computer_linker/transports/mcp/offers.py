@@ -19,7 +19,8 @@ METHODS = frozenset(
 )
 CONSTANT = frozenset({"resources/templates/list", "prompts/list"})
 """Lists that do not change while the service runs."""
-_HOUR_MS = 3_600_000
+HOUR_MS = 3_600_000
+"""How long a client may keep a list that is constant while the service runs."""
 
 
 class OfferRefused(Exception):
@@ -44,7 +45,7 @@ class Offers:
         except LinkError as error:
             raise OfferRefused(code_of(error, is_modern=is_modern), error.message) from None
         if is_modern and method.endswith(("/list", "/read")):
-            result |= {"ttlMs": _HOUR_MS if method in CONSTANT else 0, "cacheScope": "private"}
+            result |= {"ttlMs": HOUR_MS if method in CONSTANT else 0, "cacheScope": "private"}
         return result
 
     async def _result(self, method: str, params: dict[str, Any], resources: Resources) -> dict[str, Any]:

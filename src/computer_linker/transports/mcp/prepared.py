@@ -1,7 +1,6 @@
 """Writes the answers that open a connection to a file, from which the stdio shim answers while a service starts."""
 
 import json
-import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from pydantic_core import to_json
 
 import computer_linker
+from computer_linker.system import os
 from computer_linker.transports.mcp.early import FILE_NAME
 from computer_linker.transports.mcp.fast_path import FastPath
 from computer_linker.transports.mcp.handshake import HANDSHAKE_VERSIONS

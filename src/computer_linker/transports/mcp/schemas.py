@@ -3,6 +3,7 @@
 from typing import Any
 
 from computer_linker.model.history import VIEWS
+from computer_linker.model.info import INFO_PARTS
 from computer_linker.registry.operation import Operation
 
 _TARGET = {
@@ -18,13 +19,12 @@ _CONFIRM = {
     "additionalProperties": False,
 }
 
-INFO_PARTS = ["identity", "platform", "service", "tools", "scopes", "policy", "status", "operations", "exposure"]
 INFO_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "include": {
             "type": "array",
-            "items": {"type": "string", "enum": INFO_PARTS},
+            "items": {"type": "string", "enum": list(INFO_PARTS)},
             "description": "These parts in full. Left out: a short form of all.",
         },
         "operations": {
@@ -39,12 +39,11 @@ HISTORY_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "scope": {"type": "string"},
-        "view": {"type": "string", "enum": list(VIEWS)},
+        "view": {"type": "string", "enum": list(VIEWS), "default": "last"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 500},
         "query": {"type": "string", "description": "Words, or terms as op:file.write ok:false since:2026-01-31"},
         "cursor": {"type": "string"},
     },
-    "required": ["view"],
     "additionalProperties": False,
 }
 

@@ -24,7 +24,7 @@ from computer_linker.registry.schema import call_form
 from computer_linker.registry.text import PLAIN, Text
 from computer_linker.services import Services
 from computer_linker.transports.mcp.dialog import KEY, answer_of
-from computer_linker.transports.mcp.info_text import INFO_SHOWN, MOST_USED, shortened
+from computer_linker.transports.mcp.info_text import INFO_ASKED, INFO_SHOWN, MOST_USED, shortened
 from computer_linker.transports.mcp.list_changes import ListChanges
 from computer_linker.transports.mcp.profiles import Profile
 from computer_linker.transports.mcp.schemas import (
@@ -63,11 +63,13 @@ class Tools:
         self._introspection = introspection
         self.surface = surface or _requested_surface()
         self._others: dict[str, Tools] = {self.surface: self}
-        self._listings: dict[str, bytes] = {}
+        self._listings: dict[tuple[str, frozenset[str]], bytes] = {}
         self._model_text = ModelText(dispatcher.catalog)
         self._texts: dict[str, Text] = {}
         self._operations: dict[str, str] = {}
         """The operation of each tool that runs only one."""
+        self._of_policy: dict[str, str] = {}
+        """The field of a scope's policy that such a tool needs, where its operation needs one."""
         self._defined: list[dict[str, Any]] = []
         self._run: dict[str, Run] = {}
         self._build()
@@ -104,13 +106,28 @@ class Tools:
 
     def listing(self, profile: Profile) -> bytes:
         """The list of tools as JSON. None has an output schema: large results have no structured content."""
-        if profile.title not in self._listings:
-            self._listings[profile.title] = to_json([_listed(tool, profile) for tool in self.listed])
-        return self._listings[profile.title]
+        withheld = self._withheld()
+        key = (profile.title, withheld)
+        if key not in self._listings:
+            shown = [_listed(tool, profile) for tool in self.listed if tool["name"] not in withheld]
+            self._listings[key] = to_json(shown)
+        return self._listings[key]
+
+    def _withheld(self) -> frozenset[str]:
+        """The tools of operations that the policy of no scope lets run."""
+        if not self._of_policy:
+            return frozenset()
+        policies = [scope.policy for scope in self._dispatcher.services.config.scopes]
+        return frozenset(
+            name for name, field in self._of_policy.items() if not any(getattr(policy, field) for policy in policies)
+        )
 
     def text(self, name: str, envelope: dict[str, Any], target: Any, room: int | None = None) -> str:
         """The answer of a tool as text for a model; what can be asked for by name is shortened to fit `room` bytes."""
-        text = self._model_text.of(envelope, target, self._texts.get(name, PLAIN))
+        how = self._texts.get(name, PLAIN)
+        if how is INFO_SHOWN and "signatures" not in envelope:
+            how = INFO_ASKED
+        text = self._model_text.of(envelope, target, how)
         over = 0 if room is None else len(text.encode()) - room
         if over <= 0 or "signatures" not in envelope:
             return text
@@ -130,6 +147,11 @@ class Tools:
         wanted = self._operations.get(name, arguments.get("op") if name in _RUNS_ANY else None)
         return self._dispatcher.catalog.by_name.get(wanted) if type(wanted) is str else None
 
+    async def ready(self, name: str, arguments: dict[str, Any]) -> None:
+        """Import what the operation of a call needs; of an unknown one in a thread."""
+        if name in _RUNS_ANY:
+            await self._dispatcher.ready(arguments.get("op"))
+
     async def call(
         self,
         name: str,
@@ -146,7 +168,8 @@ class Tools:
         if name != "get_computer_info" or arguments.keys() != {"include"}:
             return False
         parts = arguments["include"]
-        return type(parts) is list and all(type(part) is str and part in _INSTANT_PARTS for part in parts)
+        is_short = type(parts) is list and len(parts) <= len(_INSTANT_PARTS)
+        return is_short and all(type(part) is str and part in _INSTANT_PARTS for part in parts)
 
     def may_ask(self, arguments: dict[str, Any]) -> bool:
         """True when a call with these arguments could need a person's approval."""
@@ -260,6 +283,8 @@ class Tools:
         observes = _observes(operation)
         name = operation.name.replace(".", "_")
         self._operations[name] = operation.name
+        if operation.needs_policy is not None:
+            self._of_policy[name] = operation.needs_policy
         self._add(
             name, operation.name, operation.summary, expanded_input(operation), run,
             observes=observes, destructive=operation.destructive,
@@ -336,7 +361,7 @@ _SELDOM = frozenset(
 """Fields that are left out there: get_computer_info has them."""
 _OPERATION_TEXT = (
     "Run one operation in a scope. The commonest (`?`: may be left out):\n{signatures}\nMore, and {nouns}: "
-    "get_computer_info. Paths are relative to the scope's root."
+    "get_computer_info. Paths are relative to the scope's root. In a batch `$1.path` is what step 1 found."
 )
 _OBSERVE_TEXT = (
     "As computer_operation, for operations that only observe, such as file.read, file.search, git.diff or command.read: "

@@ -6,8 +6,6 @@ client takes (see the decision record on the fast path).
 
 import asyncio
 import logging
-import os
-import select
 from binascii import crc32
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -22,10 +20,12 @@ from computer_linker.model.json_text import NotJson, read_json
 from computer_linker.model.principal import Principal
 from computer_linker.model.request_id import first_id_of, id_of, request_id_of
 from computer_linker.registry.context import Progress
+from computer_linker.system import event_loop
 from computer_linker.transports.mcp.dialog import LineDialog, ask_by_result, can_ask
 from computer_linker.transports.mcp.fast_path import Begun, FastPath, Negotiated, ToolCall, fault_of
 from computer_linker.transports.mcp.list_changes import Subscriptions, wanted
 from computer_linker.transports.mcp.offers import OfferRefused
+from computer_linker.transports.mcp.pipes import Pipes, ends_of
 from computer_linker.transports.mcp.profiles import NOTHING_ASKED, Requested
 from computer_linker.transports.mcp.progress import Rising
 from computer_linker.transports.mcp.sdk import SdkSession
@@ -47,12 +47,12 @@ class Wire:
         self,
         fast_path: FastPath,
         principal: Callable[[Negotiated], Principal],
-        descriptors: tuple[int, int],
+        pipes: Pipes,
         asked: Requested = NOTHING_ASKED,
     ) -> None:
-        """`descriptors` are those to read from and to write to; `asked` is what the client's environment chose."""
+        """`asked` is what the client's environment chose."""
         self._fast_path, self._principal = fast_path, principal
-        self._read_fd, self._write_fd = descriptors
+        self._read_fd, self._write_fd, self._read, self._write = ends_of(pipes)
         self._loop = asyncio.get_running_loop()
         self._negotiated = Negotiated(asked=asked)
         self._pending, self._out = bytearray(), bytearray()
@@ -69,8 +69,6 @@ class Wire:
 
     async def serve(self, begun: Begun | None = None) -> None:
         """Return when the client has disconnected and none of its requests run. `begun` is what the shim did of it."""
-        os.set_blocking(self._read_fd, False)
-        os.set_blocking(self._write_fd, False)
         self._resume()
         if begun is not None:
             self._go_on(begun)
@@ -118,7 +116,7 @@ class Wire:
 
     def _readable(self) -> None:
         try:
-            data = os.read(self._read_fd, _READ_SIZE)
+            data = self._read(_READ_SIZE)
         except BlockingIOError:
             return
         except OSError:
@@ -329,7 +327,7 @@ class Wire:
         if self._sending == "never":
             return
         try:
-            sent = os.write(self._write_fd, memoryview(self._out)[:_WRITE_SIZE])
+            sent = self._write(memoryview(self._out)[:_WRITE_SIZE])
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -384,9 +382,7 @@ class Wire:
         self._stop_sending()
 
     def _out_is_open(self) -> bool:
-        poller = select.poll()
-        poller.register(self._write_fd, 0)
-        return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
+        return not event_loop.has_hung_up(self._write_fd)
 
     async def _drain(self) -> None:
         for _ in range(200):

@@ -15,6 +15,7 @@ from computer_linker.computer.facets.processes import Child, Ended, PtySize, Sig
 from computer_linker.computer.remote.methods import FED, RESUME_S, FarLaunch, OutputName, Spawned
 from computer_linker.errors import Conflict, InvalidRequest, LimitExceeded, LinkError, NotFound, ProcessNotFound
 from computer_linker.model.ids import new_handle
+from computer_linker.model.principal import is_of
 from computer_linker.model.scope import Scope
 from computer_linker.policy.engine import find_scope
 from computer_linker.providers.processes.prepare import Preparation, Prepared
@@ -189,7 +190,7 @@ class PeerChildren:
 
     async def end_of(self, principal: str | None) -> int:
         """Stop the processes of one caller, or of all; returns how many ran."""
-        theirs = [process for process, held in self._held.items() if principal in (None, held.owner[0])]
+        theirs = [process for process, held in self._held.items() if is_of(held.owner[0], principal)]
         for process in theirs:
             self._drop(process)
         return len(theirs)

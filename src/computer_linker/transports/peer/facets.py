@@ -176,6 +176,7 @@ async def _run_files(ctx: Context) -> Plain:
         return await _run_changes(ctx, method.attribute, request.params)
     given = method.from_params(request.params)
     given["path"] = _rehomed(ctx, given["path"], for_writing=False)
+    ctx.note(path=given["path"].shown)
     _bound_reading(given)
     return _answered(ctx, method, await _bound(ctx, method)(**given))
 
@@ -199,7 +200,9 @@ def _requested_changes(ctx: Context) -> list[Change]:
 
 
 async def _run_changes(ctx: Context, what: str, params: dict[str, Any]) -> Plain:
-    done = await ctx.change(_requested_changes(ctx), dry_run=what == "rehearse")
+    changes = _requested_changes(ctx)
+    ctx.note(path=changes[0].path.shown, files=len(changes))
+    done = await ctx.change(changes, dry_run=what == "rehearse")
     if what == "rehearse":
         ctx.effect = None
         return Plain(None)

@@ -22,13 +22,13 @@ from computer_linker.errors import (
 from computer_linker.model.effect import Effect
 from computer_linker.model.envelope import Call, Reply, parse_call
 from computer_linker.model.ids import new_handle
-from computer_linker.model.principal import Principal
+from computer_linker.model.principal import Principal, parse_far
 from computer_linker.transports.peer.acts import Acts, Work, plain
 from computer_linker.transports.peer.bulk import Bulk
 from computer_linker.transports.peer.facets import FacetRequest
 from computer_linker.transports.peer.frames import MAX_BLOBS, MAX_ITEM, packed, pieces_of
 from computer_linker.transports.peer.offer import principal_of
-from computer_linker.transports.peer.table import Peer
+from computer_linker.transports.peer.table import Peer, PeerTable
 
 Send = Callable[[bytes], Awaitable[None]]
 _MAX_KEPT_BYTES = 64 * 1024
@@ -43,7 +43,7 @@ class HostSession:
 
     def __init__(self, dispatchers: "PeerDispatchers", peer: Peer, acts: Acts, send: Send) -> None:
         self._dispatchers = dispatchers
-        self._peer = peer
+        self._peer = self._known = peer
         self._acts = acts
         self._send = send
         self._connection = new_handle("link")
@@ -55,8 +55,14 @@ class HostSession:
 
     @property
     def who(self) -> Principal:
-        """The peer, with what it may use of the scopes as they are now."""
-        return principal_of(self._peer, self._connection, self._dispatchers.operations.services.config.scopes)
+        """The peer, with what the owner gives it now. Raises PermissionDenied once it is not paired any more."""
+        self._known = self._dispatchers.table.paired(self._peer.fingerprint)
+        return self.last_known
+
+    @property
+    def last_known(self) -> Principal:
+        """The peer, with what it had at its last call; for display."""
+        return principal_of(self._known, self._connection, self._dispatchers.operations.services.config.scopes)
 
     async def take(self, frame: dict[str, Any]) -> None:
         """Handle one frame of the peer. Raises what ends the link."""
@@ -93,7 +99,9 @@ class HostSession:
         self._last_id = call_id
         work, is_act = self._work(call_id, frame)
         if is_act:
-            digest = hashlib.sha256(packed({name: frame[name] for name in ("call", "on") if name in frame})).digest()
+            digest = hashlib.sha256(
+                packed({name: frame[name] for name in ("call", "on", "for") if name in frame})
+            ).digest()
             act = self._acts.run(key, digest, work)
             self._running[call_id] = (asyncio.ensure_future(self._answer(call_id, act)), act)
         else:
@@ -118,7 +126,7 @@ class HostSession:
             raise InvalidRequest("A call frame has id, key and call.", rule="malformed_frame")
         if frame.get("on") == "facets":
             return self._facet_work(call_id, value)
-        dispatcher = self._dispatchers.operations
+        dispatcher, far = self._dispatchers.operations, parse_far(frame.get("for"))
         op = dispatcher.catalog.by_name.get(str(value.get("op")))
         # An unknown operation does nothing, and need not be remembered.
         is_act = op is not None and op.effect is not Effect.OBSERVE
@@ -127,12 +135,12 @@ class HostSession:
             try:
                 call = parse_call(value)
             except InvalidRequest as error:
-                return await dispatcher.refuse(value, self.who, error)
+                return await dispatcher.refuse(value, self.who.behind(far), error)
             ticket = frame.get("bulk")
             if type(ticket) is not bytes:
-                return await dispatcher.call(call, self.who, self._reporter(call_id))
+                return await dispatcher.call(call, self.who.behind(far), self._reporter(call_id))
             with self._dispatchers.bulk.expected(ticket, self._peer.fingerprint) as flow:
-                return await dispatcher.call(replace(call, stream=flow), self.who, self._reporter(call_id))
+                return await dispatcher.call(replace(call, stream=flow), self.who.behind(far), self._reporter(call_id))
 
         return work, is_act
 
@@ -242,11 +250,12 @@ class HostSession:
 
 @dataclass(frozen=True, slots=True)
 class PeerDispatchers:
-    """The dispatchers for calls of a peer: whole operations, single facet methods, and the byte streams of both."""
+    """The dispatchers for calls of a peer: operations, facet methods, the byte streams of both, and who is paired."""
 
     operations: Dispatcher
     facets: Dispatcher
     bulk: Bulk
+    table: PeerTable
 
 
 def _refused(call_id: int, error: LinkError) -> dict[str, Any]:

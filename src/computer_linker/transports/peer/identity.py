@@ -1,7 +1,6 @@
 """This machine's key and certificate, and TLS 1.3 contexts that accept only pinned certificates."""
 
 import hashlib
-import os
 import secrets
 import ssl
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from computer_linker.config.store import write_whole
 from computer_linker.errors import ProviderUnavailable
+from computer_linker.system import os
 from computer_linker.vault import keyring
 
 _CERT = "peer-cert.pem"

@@ -28,6 +28,7 @@ from computer_linker.errors import (
     wire_codes,
 )
 from computer_linker.model.envelope import Attachment, Reply, error_in, is_envelope
+from computer_linker.model.principal import FarClient
 from computer_linker.registry.context import Progress
 from computer_linker.transports.peer.bulk import TICKET, dialer
 from computer_linker.transports.peer.frames import (
@@ -96,10 +97,10 @@ class PeerLink:
 
     async def call(
         self, call: dict[str, Any], deadline_s: float, report: Progress | None = None, *, is_safe: bool = False,
-        flow: Flow | None = None,
+        flow: Flow | None = None, far: FarClient | None = None,
     ) -> Reply:  # fmt: skip
         """Run one operation there. After a broken link an unknown outcome is reported as unknown."""
-        frame: dict[str, Any] = {"call": call}
+        frame: dict[str, Any] = {"call": call, **({} if far is None else {"for": [far.id, far.name]})}
         if flow is None:
             return await self._call_reply(frame, deadline_s, report, is_safe)
         ticket = frame["bulk"] = secrets.token_bytes(TICKET)

@@ -18,6 +18,7 @@ from computer_linker.policy.engine import holds, sees_scope
 from computer_linker.policy.grants import grants_that_hold
 from computer_linker.policy.visible_text import escaped
 from computer_linker.services import Services
+from computer_linker.system import NAME
 from computer_linker.transports.peer.table import Peer
 
 Pin = dict[str, Any]
@@ -28,7 +29,7 @@ def own_offer(services: Services, peer: Peer | None) -> Offer:
     computer, config = services.use(Computer), services.config
     return Offer(
         name=config.machine_name,
-        system=platform.system().lower(),
+        system=NAME,
         architecture=platform.machine().lower(),
         facets=computer.capabilities().facets,
         traits=["keyboard.takes_any_character"] if _takes_any_character(computer) else [],

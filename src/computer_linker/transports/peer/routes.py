@@ -54,7 +54,7 @@ class PeerRoutes:
         op = self._services.use(Catalog).by_name.get(call.op)
         is_safe = op is not None and op.effect is Effect.OBSERVE
         link = await self.link(computer)
-        return await link.call(wire, _DEADLINE_S, report, is_safe=is_safe, flow=call.stream)
+        return await link.call(wire, _DEADLINE_S, report, is_safe=is_safe, flow=call.stream, far=call.far)
 
     async def remote_computer(self, computer: str, scope: str = "") -> RemoteComputer:
         """That computer with all its facets, on an open link. Closing it leaves the link to others."""
@@ -84,10 +84,12 @@ class PeerRoutes:
         def learnt(offer: Offer) -> None:
             if peer is None:
                 return
-            if not peer.manifest:
-                self._table.change(replace(peer, manifest=pin_of(offer)))
-            elif drift(peer.manifest, offer):
-                self._table.change(replace(peer, refused=pin_of(offer)))
+            # As it is paired now: the owner may have changed its grants since this link was made.
+            now = self._table.paired(peer.fingerprint)
+            if not now.manifest:
+                self._table.change(replace(now, manifest=pin_of(offer)))
+            elif drift(now.manifest, offer):
+                self._table.change(replace(now, refused=pin_of(offer)))
 
         identity = own_identity(self._services.home, config.machine_id)
         return Own(identity, config.machine_id, lambda: own_offer(self._services, peer), learnt)

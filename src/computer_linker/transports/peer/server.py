@@ -53,7 +53,9 @@ class PeerServer:
         self.table = services.use(PeerTable)
         self.invitations = Invitations()
         self._bulk = Bulk()
-        self._dispatchers = PeerDispatchers(dispatcher, dispatcher.with_catalog(facet_catalog()), self._bulk)
+        self._dispatchers = PeerDispatchers(
+            dispatcher, dispatcher.with_catalog(facet_catalog()), self._bulk, self.table
+        )
         self._acts: dict[str, Acts] = {}
         self._links: dict[str, dict[ServerConnection, None]] = {}
         self._ending: set[asyncio.Future[None]] = set()
@@ -103,9 +105,12 @@ class PeerServer:
         """End the links and acts of an old pairing, and revoke its grants."""
         if (acts := self._acts.pop(peer.machine_id, None)) is not None:
             acts.end()
-        for link in list(self._links.pop(peer.fingerprint, ())):
-            await link.close(UNPAIRED, why)
-        await self._services.use(Revocation).end(principal_id(peer), "peer")
+        links = self._links.pop(peer.fingerprint, {})
+        try:
+            await self._services.use(Revocation).end(principal_id(peer), "peer")
+        finally:
+            # Last, and all at once: each may wait for the other side, which need not answer.
+            await asyncio.gather(*(link.close(UNPAIRED, why) for link in links), return_exceptions=True)
 
     async def _serve(self, link: ServerConnection) -> None:
         shown = link.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -137,6 +142,9 @@ class PeerServer:
             oldest = next(iter(links))
             del links[oldest]
             await oldest.close(REFUSED, "too many links")
+        # It may have been unpaired while it greeted; from here on its link is closed with the pairing.
+        self.table.paired(peer.fingerprint)
+        links = self._links.setdefault(peer.fingerprint, {})
         links[link] = None
 
         def end() -> None:
@@ -144,7 +152,7 @@ class PeerServer:
             closing.add_done_callback(self._ending.discard)
 
         try:
-            with self._services.use(LiveSessions).connected(lambda: session.who, end):
+            with self._services.use(LiveSessions).connected(lambda: session.last_known, end):
                 async for raw in link:
                     await session.take(unpacked(raw))
         finally:
@@ -157,6 +165,7 @@ class PeerServer:
         async with asyncio.timeout(HELLO_S):
             await link.send(packed({"t": "challenge", "v": VERSION, "nonce": nonce}))
             hello = unpacked(await link.recv())
+        peer = self.table.paired(peer.fingerprint)
         _check_hello(hello, peer, nonce)
         offer = parse_offer(hello.get("offer"))
         if not peer.manifest:

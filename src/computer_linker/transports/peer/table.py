@@ -104,9 +104,19 @@ class PeerTable:
         self._store()
         return kept
 
+    def paired(self, fingerprint: str) -> Peer:
+        """The peer of this key as it is now. Raises PermissionDenied for one that is not paired, or not any more."""
+        found = self.by_fingerprint(fingerprint)
+        if found is None:
+            raise PermissionDenied("That machine is not paired with this one.", rule="unpaired")
+        return found
+
     def change(self, peer: Peer) -> Peer:
-        """Store changed facts about a known peer."""
-        if self.peers.get(peer.name) != peer:
+        """Store changed facts about a paired machine. Raises PermissionDenied for one that was removed meanwhile."""
+        known = self.peers.get(peer.name)
+        if known is None or known.machine_id != peer.machine_id:
+            raise PermissionDenied("That machine is not paired with this one.", rule="unpaired")
+        if known != peer:
             self.peers[peer.name] = peer
             self._store()
         return peer

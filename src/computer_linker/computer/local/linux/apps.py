@@ -171,6 +171,8 @@ class LinuxApps:
         self._windows = windows
         self._environ = dict(environ)
         self._scopes = scopes
+        self.has_opened = False
+        """Whether any was started; what it does over TCP is looked at from then on."""
 
     async def list(self, *, running_only: bool = False) -> list[App]:
         """Installed applications, and windows of programs without a desktop entry."""
@@ -264,6 +266,7 @@ class LinuxApps:
         return [program, *argv[1:]]
 
     def _start(self, argv: Sequence[str]) -> "subprocess.Popen[bytes]":
+        self.has_opened = True
         env = {name: self._environ[name] for name in _PASSED_ON if name in self._environ}
         home = Path(env.get("HOME", "/"))
         process = subprocess.Popen(

@@ -10,11 +10,28 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from computer_linker.computer.ending import Ending
-from computer_linker.computer.facets.processes import Echo, Ended, Launch, NamesChanged, PtySize, SignalName, Usage
+from computer_linker.computer.facets.processes import (
+    Covering,
+    Echo,
+    Ended,
+    Launch,
+    Mount,
+    NamesChanged,
+    PtySize,
+    SignalName,
+    Usage,
+)
 from computer_linker.computer.local.linux.child_streams import Streams, set_size
+from computer_linker.computer.local.linux.covering import CLOSED, COVERED, GONE
 from computer_linker.computer.local.linux.input_state import echo_of, waits_for_input
 from computer_linker.computer.local.linux.staged_ahead import Recipe
 from computer_linker.errors import ExecutionFailed
+from computer_linker.system.proc_files import descendants, read
+
+_MAX_PATH = 3000
+"""Of a name that is closed again: a message to the launcher has 4,096 bytes."""
+_COVERED_WITHIN_S = 10.0
+_COVERINGS: dict[int, Covering] = {CLOSED: "closed", GONE: "closed", COVERED: "was closed"}
 
 
 class Owner(Protocol):
@@ -58,6 +75,10 @@ class LinuxChild(Ending):
         self._wrapped = launch.wrapped
         self._is_pty = launch.pty is not None
         self.is_tunnel = launch.is_tunnel
+        self.exceeded: tuple[tuple[str, int], ...] = ()
+        """The limit that the service ended it for."""
+        self._covering: dict[int, asyncio.Future[Covering]] = {}
+        self._covered = 0
 
     async def is_staged(self) -> None:
         """Return once its root is staged; raises when that fails, and nothing of the program has run."""
@@ -92,6 +113,9 @@ class LinuxChild(Ending):
         if gate is not None:
             gate.close()
         self.has_staged(ended)
+        for waiting in self._covering.values():
+            if not waiting.done():
+                waiting.set_result("open")
         super().has_ended(ended)
         namespace, self.namespace = self.namespace, None
         if namespace is not None:
@@ -105,6 +129,41 @@ class LinuxChild(Ending):
     def kill(self) -> None:
         if self.ended is None:
             self._owner.send({"do": "kill", "id": self.id})
+
+    async def cover(self, name: Mount) -> Covering:
+        """Close a name of its root again."""
+        if self.ended is not None or not self._wrapped or len(os.fsencode(name.at)) > _MAX_PATH:
+            return "open"
+        covered: asyncio.Future[Covering] = asyncio.get_running_loop().create_future()
+        number = self._covered = self._covered + 1
+        self._covering[number] = covered
+        about = (os.fsencode(name.at), name.kind == "hidden", name.device, name.inode)
+        self._owner.send({"do": "cover", "id": self.id, "number": number, "name": about})
+        try:
+            async with asyncio.timeout(_COVERED_WITHIN_S):
+                return await covered
+        except TimeoutError:
+            return "open"
+        finally:
+            del self._covering[number]
+
+    def has_covered(self, number: int, status: int) -> None:
+        waiting = self._covering.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(_COVERINGS.get(status, "open"))
+
+    def written(self) -> tuple[int, int]:
+        """By the kernel's accounts; those of an ended process are its parent's, once that has waited for it."""
+        disks = anywhere = 0
+        for pid in (self.pid, *descendants(self.pid)):
+            facts = dict(line.split(b": ") for line in read(f"/proc/{pid}/io").splitlines())
+            disks += int(facts.get(b"write_bytes", 0))
+            anywhere += int(facts.get(b"wchar", 0))
+        return disks, anywhere
+
+    def end_for(self, limit: str, value: int) -> None:
+        self.exceeded = ((limit, value),)
+        self.kill()
 
     def usage(self) -> Usage | None:
         return usage_of(self.pid) if self.ended is None else None

@@ -58,9 +58,8 @@ class Streams:
         os.set_blocking(self.stderr, False)
 
     def widen(self) -> None:
-        """Enlarge the pipe, for fewer wakeups with much output; refused when the user has too many pipes."""
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(self.stdout, _F_SETPIPE_SZ, _PIPE_BYTES)
+        """Enlarge the pipe, for fewer wakeups with much output."""
+        widen_pipe(self.stdout)
 
     def close_theirs(self) -> None:
         theirs, self.theirs = self.theirs, []
@@ -76,3 +75,9 @@ class Streams:
 
 def set_size(fd: int, size: PtySize) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.cols, 0, 0))
+
+
+def widen_pipe(fd: int) -> None:
+    """Let a pipe hold 1 MiB; it stays as it is when the user has too many pipes."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)

@@ -4,25 +4,19 @@ Landlock restricts the calling thread and its children. So a thread that exists 
 first; the child inherits the rules, and no other thread is affected. It costs some microseconds.
 """
 
-import ctypes
 import os
 import stat
-import struct
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 from computer_linker.computer.local.linux.kernel_rules import landlock_abi
+from computer_linker.computer.local.linux.landlock_calls import restrict
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_PATH_BENEATH = 1
-_NO_NEW_PRIVILEGES = 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _TRUNCATE = 1 << 14
-_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | 1 << 15
-_TCP = 1 << 0 | 1 << 1
-_O_PATH = getattr(os, "O_PATH", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +26,55 @@ class Fence:
     read: Sequence[str | int] = ()
     write: Sequence[str | int] = ()
     execute: Sequence[str | int] = ()
+    list: Sequence[str | int] = ()
+    """Folders whose names may be listed, at any depth, without the files."""
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """The descriptors among the paths to read and write."""
+        places = dict.fromkeys((*self.read, *self.write, *self.list))
+        return tuple(place for place in places if isinstance(place, int))
 
 
-def fence_around(fence: Fence) -> Callable[[], None] | None:
-    """A function that restricts the thread that calls it; None where the kernel has no Landlock."""
+class FenceRules(NamedTuple):
+    """A fence as the kernel takes it: the arguments of `restrict`."""
+
+    rules: list[tuple[str | int, int]]
+    every: int
+    abi: int
+
+
+def fence_rules(fence: Fence) -> FenceRules | None:
+    """The rules of a fence; None where the kernel has no Landlock."""
     abi = landlock_abi() if sys.platform == "linux" else 0
     if abi < 1:
         return None
     every = _every_right(abi)
     rules = [(place, _READ_FILE | _READ_DIR) for place in fence.read]
+    rules += [(place, _READ_DIR) for place in fence.list]
     rules += [(place, every & ~_EXECUTE) for place in fence.write]
     rules += [(place, _EXECUTE | _READ_FILE | _READ_DIR) for place in fence.execute]
     rules += [(device, _READ_FILE | _WRITE_FILE | _TRUNCATE) for device in ("/dev/null", "/dev/urandom", "/dev/random")]
-    return lambda: _restrict(rules, every, abi)
+    return FenceRules(rules, every, abi)
+
+
+def fence_around(fence: Fence) -> Callable[[], None] | None:
+    """A function that restricts the thread that calls it; None where the kernel has no Landlock."""
+    found = fence_rules(fence)
+    return None if found is None else partial(restrict, *found)
+
+
+def start_without_links(fence: Fence) -> tuple[str, ...] | None:
+    """What starts a program inside a fence for which links below its held folders lead nowhere; None on other systems.
+
+    The program and its arguments follow, and it inherits `fence.held`.
+    """
+    if sys.platform != "linux":
+        return None
+    from computer_linker.computer.local.linux import no_links
+
+    folders = [fd for fd in fence.held if stat.S_ISDIR(os.fstat(fd).st_mode)]
+    return (sys.executable, "-I", "-S", no_links.__file__, no_links.order(folders, fence_rules(fence)))
 
 
 def _every_right(abi: int) -> int:
@@ -53,36 +83,3 @@ def _every_right(abi: int) -> int:
         if abi >= version:
             rights |= 1 << bit
     return rights
-
-
-def _restrict(rules: list[tuple[str | int, int]], every: int, abi: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    attributes = struct.pack("QQ", every, _TCP)[: 16 if abi >= 4 else 8]
-    ruleset = _checked(libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
-    try:
-        for place, rights in rules:
-            with suppress(FileNotFoundError):
-                _allow(libc, ruleset, place, rights & every)
-        _checked(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
-        _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))
-    finally:
-        os.close(ruleset)
-
-
-def _allow(libc: ctypes.CDLL, ruleset: int, place: str | int, rights: int) -> None:
-    fd = place if isinstance(place, int) else os.open(place, _O_PATH | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISDIR(os.fstat(fd).st_mode):
-            rights &= _FILE_RIGHTS
-        rule = struct.pack("=Qi", rights, fd)
-        _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))
-    finally:
-        if not isinstance(place, int):
-            os.close(fd)
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result

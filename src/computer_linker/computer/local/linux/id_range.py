@@ -4,9 +4,7 @@ They own nothing on the host and are given to no one else: what a sandboxed prog
 that no account and no other container has.
 """
 
-import grp
 import os
-import pwd
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,6 +20,9 @@ def other_ids() -> int | None:
     """The first id of the range; None where commands do not run as the superuser, or no range can be mapped."""
     if os.geteuid() != 0 or _capabilities() & _NEEDED != _NEEDED:
         return None
+    import grp
+    import pwd
+
     taken = [*_assigned("/etc/subuid"), *_assigned("/etc/subgid")]
     taken += [(account.pw_uid, 1) for account in pwd.getpwall()] + [(group.gr_gid, 1) for group in grp.getgrall()]
     for first in range(_FREE_FROM, _FREE_UNTIL, COUNT):

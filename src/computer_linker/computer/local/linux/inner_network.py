@@ -27,6 +27,13 @@ _OUTGOING = 4
 _KEPT = 96
 _PACKET_TYPE = 0xFFFFF004
 """`SKF_AD_OFF + SKF_AD_PKTTYPE`: an ancillary load of the filter."""
+_EVERY_ADDRESS = (
+    ("1.0.0.1", "255.0.0.0"), ("2.0.0.1", "254.0.0.0"), ("4.0.0.1", "252.0.0.0"), ("8.0.0.1", "248.0.0.0"),
+    ("16.0.0.1", "240.0.0.0"), ("32.0.0.1", "224.0.0.0"), ("64.0.0.1", "192.0.0.0"), ("128.0.0.1", "192.0.0.0"),
+    ("192.0.0.1", "224.0.0.0"),
+)  # fmt: skip
+"""Ranges that make every IPv4 address one of loopback. Without them a connection to an address that the list does not name
+leaves no trace: there is no route, so no packet. The kernel makes no range of 0.0.0.0/1, so its half is in parts."""
 _FILTER = (
     # Each instruction: code, jump if true, jump if false, operand. Loopback delivers each packet twice: leave one out.
     (0x30, 0, 0, _PACKET_TYPE), (0x15, 17, 0, _OUTGOING),
@@ -86,7 +93,9 @@ def _bring_up(named: tuple[str, str], addresses: list[str]) -> None:
     fcntl.ioctl(probe.fileno(), _SIOCSIFFLAGS, _request(b"lo", up.to_bytes(2, "little") + bytes(14)))
     # On loopback, the whole range of an address with a netmask is local.
     _add(probe, 0, *named)
-    for number, address in enumerate(addresses, 1):
+    for number, (address, netmask) in enumerate(_EVERY_ADDRESS, 1):
+        _add(probe, number, address, netmask)
+    for number, address in enumerate(addresses, 1 + len(_EVERY_ADDRESS)):
         if ":" in address:
             _add_v6(address)
         else:

@@ -47,6 +47,7 @@ def program_filter(rules: KernelRules, abi: int | None = None) -> bytes:
         namespaces=not rules.confine_namespaces,
         unix_sockets=not (rules.cut_unix_sockets or is_open),
         other_sockets=not rules.confine_sockets,
+        writes=not rules.confine_writes,
     )
     return _known(program)
 

@@ -25,6 +25,7 @@ import select
 import sys
 import time
 
+from computer_linker.computer.local.linux.covering import cover_again
 from computer_linker.computer.local.linux.id_maps import IdMapper
 from computer_linker.computer.local.linux.launched import (
     FIRST_HIGH,
@@ -88,6 +89,8 @@ class Launcher:
         self.strays_at: float | None = None
         self.early: list[tuple[int, int]] = []
         """Signals for programs that their sandbox has not started yet."""
+        self.coverers: dict[int, tuple[int, int]] = {}
+        """Processes that close a name again, with the command and the number of the order."""
 
     def serve(self) -> None:
         """Handle messages until the service disconnects; then end everything."""
@@ -129,6 +132,8 @@ class Launcher:
                 self.signal(message["id"], message["number"], past_sandbox=message["wrapped"])
             case "kill":
                 self.kill(message["id"])
+            case "cover":
+                self.cover(message["id"], message["number"], message["name"])
         return True
 
     def fork(self, client: str, ids: int) -> None:
@@ -161,6 +166,23 @@ class Launcher:
             # Too many descriptors of this user are being passed at this moment (ETOOMANYREFS).
             self.report({"event": "failed", "id": 0, "client": client, "errno": error.errno, "step": "fork"})
             self.kill(number)
+
+    def cover(self, child: int, number: int, name: "tuple[bytes, bool, int, int]") -> None:
+        """Close a name again in the sandbox of a running command."""
+        pid = self.pids.get(child)
+        made = 0
+        if pid is not None:
+            try:
+                made = os.fork()
+            except OSError:
+                pid = None
+        if pid is None:
+            self.report({"event": "covered", "id": child, "number": number, "status": 1})
+        elif made == 0:
+            path, is_hidden, device, inode = name
+            cover_again(pid, path, is_hidden=is_hidden, device=device, inode=inode)
+        else:
+            self.coverers[made] = child, number
 
     def forked(self, number: int, client: str, theirs: _socket.socket, ours: _socket.socket) -> tuple[int, Slot | None]:
         """Fork a child in a slot of the client, or directly where there are no control groups."""
@@ -216,7 +238,8 @@ class Launcher:
         for inner in tree:
             send(inner, SIGKILL)
         for stray in children(os.getpid()):
-            if stray not in self.ids and not self.is_mapper(stray) and self.owner(stray) == child:
+            is_ours = stray in self.ids or stray in self.coverers or self.is_mapper(stray)
+            if not is_ours and self.owner(stray) == child:
                 kill_tree(stray)
 
     def reap(self) -> None:
@@ -242,6 +265,9 @@ class Launcher:
                     self.emptied.append(slot)
             os.waitpid(pid, 0)
             reaped += 1
+            if pid in self.coverers:
+                covered, number = self.coverers.pop(pid)
+                self.report({"event": "covered", "id": covered, "number": number, "status": ended.si_status})
             if child is not None:
                 self.pids.pop(child, None)
                 self.gates.pop(child).close()
@@ -265,6 +291,7 @@ class Launcher:
         for pid in children(os.getpid()):
             if (
                 pid not in self.ids
+                and pid not in self.coverers
                 and pid not in self.slots.by_anchor
                 and not self.is_mapper(pid)
                 and self.owner(pid) is None

@@ -19,7 +19,7 @@ CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW, _AT_RECURSIVE = -100, 0x1000, 0x100, 0x8000
 _CLONED = 1 | os.O_CLOEXEC | _AT_RECURSIVE
 _BY_DESCRIPTORS = 0x04 | 0x40
-RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
+RDONLY, NOSUID, NODEV, NOEXEC, NOSYMFOLLOW = 1, 2, 4, 8, 0x200000
 _SIZE_24, _SIZE_32 = ctypes.c_size_t(24), ctypes.c_size_t(32)
 _NO_LINKS, _BENEATH = 0x02 | 0x04, 0x08
 _MAX_PATH = 4000
@@ -58,10 +58,13 @@ def own_namespaces() -> None:
 def filesystem(kind: bytes, *options: "tuple[bytes, bytes | None]", attributes: int = NOSUID | NODEV) -> int:
     """A new detached file system; an option without a value is a flag."""
     context = _call(_FSOPEN, kind, 1)
-    for key, value in options:
-        _call(_FSCONFIG, context, 0 if value is None else 1, key, value, 0)
-    _call(_FSCONFIG, context, 6, None, None, 0)
-    return _call(_FSMOUNT, context, 1, attributes)
+    try:
+        for key, value in options:
+            _call(_FSCONFIG, context, 0 if value is None else 1, key, value, 0)
+        _call(_FSCONFIG, context, 6, None, None, 0)
+        return _call(_FSMOUNT, context, 1, attributes)
+    finally:
+        os.close(context)
 
 
 def _how(resolve: int) -> bytes:

@@ -22,15 +22,16 @@ def main(store: str, *folders: str) -> int:
     try:
         own_namespaces()
         for number, folder in enumerate(folders):
-            os.close(_overlay(folder, place / f"store-{number}"))
-        move(_overlay(str(lower), place / "store"), open_path(AT_FDCWD, os.fsencode(place / "at")))
+            os.close(overlay(folder, place / f"store-{number}"))
+        move(overlay(str(lower), place / "store"), open_path(AT_FDCWD, os.fsencode(place / "at")))
         return 0 if _marks_changes(place / "at", place / "store" / "upper") else 1
     except OSError as error:
         print(f"{error.strerror or error}", file=sys.stderr)  # the caller reads it
         return 1
 
 
-def _overlay(lower: str, store: Path) -> int:
+def overlay(lower: str, store: Path) -> int:
+    """A folder covered by an overlay, as it is for a program in a view."""
     for name in ("upper", "work"):
         (store / name).mkdir(parents=True)
     lower_fd, store_fd = open_path(AT_FDCWD, os.fsencode(lower)), open_path(AT_FDCWD, os.fsencode(store))

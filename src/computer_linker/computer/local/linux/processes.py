@@ -244,6 +244,10 @@ class LinuxProcesses:
                 self._has_not_forked(message["client"], message["errno"])
             case "failed":
                 self._has_failed(message["id"], reason_of(message["errno"], message["step"]), message["step"])
+            case "covered":
+                covered = self._children.get(message["id"])
+                if covered is not None:
+                    covered.has_covered(message["number"], message["status"])
             case "exit":
                 self._has_ended(message["id"], message["status"], message["reached"])
 
@@ -252,7 +256,7 @@ class LinuxProcesses:
         child = self._children.pop(number, None)
         if child is not None:
             client = child.client
-            child.has_ended(ended_of(status, child.failure, tuple(reached)))
+            child.has_ended(ended_of(status, child.failure, (*reached, *child.exceeded)))
         for ready in [ready for ready in self._ready if ready.id == number]:
             # It ended before it had an order.
             self._ready.remove(ready)

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple, Protocol
 
 from computer_linker.system.lineage import is_below
 from computer_linker.system.linux import started_at
-from computer_linker.system.proc_files import children, descendants
+from computer_linker.system.proc_files import children, descendants, origin_of
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
 _LISTENS = 10
 _ANSWER_S = 1.0
 _MAX_REMEMBERED = 8
+_MAX_DECIDED = 1024
 _KEPT_S = 0.1
 _MOST_COMMANDS, _MOST_OF_COMMAND = 64, 256
 """Scan bounds: processes of commands, and descriptors of each."""
@@ -53,6 +54,8 @@ class TcpCallers:
         self._has_commands_until = 0.0
         self._known: OrderedDict[tuple[int, int], str] = OrderedDict()
         """Accepted programs (for life) by pid and start time, with the last descriptor."""
+        self._of_applications: OrderedDict[int, bool] = OrderedDict()
+        """Whether connections, by the inode of their far end, are of applications."""
 
     @property
     def is_needed(self) -> bool:
@@ -107,6 +110,24 @@ class TcpCallers:
         verdicts = {inode: self._verdict(holder, launcher, tunnels) for inode, holder in holders.items()}
         return [verdicts.get(inode) if inode else False for inode in inodes]
 
+    def is_of_application(self, here: Address, there: Address) -> bool:
+        """Whether a program that this service started itself, such as an application, has the far end open.
+
+        Also where it is closed by now: a program may send a request and close. For a worker thread; decided once for each
+        connection.
+        """
+        if not _has_sock_diag():
+            return False
+        inode = _inode(here, there)
+        if inode == 0 or inode in self._of_applications:
+            return self._of_applications.get(inode, True)
+        found = any(_held_as(pid, {inode}) for pid in _started_here(self._commands.launcher_pid))
+        with self._lock:
+            self._of_applications[inode] = found
+            while len(self._of_applications) > _MAX_DECIDED:
+                self._of_applications.popitem(last=False)
+        return found
+
     def _verdict(self, holder: "_Holder", launcher: int, tunnels: set[int]) -> bool | None:
         below = _is_command(holder.pid, launcher, tunnels)
         if below is None or started_at(holder.pid) != holder.started:
@@ -139,6 +160,21 @@ def _is_command(pid: int, launcher: int, tunnels: set[int]) -> bool | None:
     if below and (pid in tunnels or any(is_below(pid, tunnel) for tunnel in tunnels)):
         return False
     return below
+
+
+def _started_here(launcher: int | None) -> list[int]:
+    """The descendants of this process that are no commands. By their parents: /proc lists children by thread."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdigit() and (origin := origin_of(int(name))) is not None:
+            children.setdefault(origin[0], []).append(int(name))
+    found: list[int] = []
+    waiting = [os.getpid()]
+    while waiting:
+        new = [pid for pid in children.pop(waiting.pop(), []) if pid != launcher]
+        found += new
+        waiting += new
+    return found
 
 
 class _Socket(NamedTuple):

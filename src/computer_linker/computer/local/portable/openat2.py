@@ -2,8 +2,9 @@
 
 import ctypes
 import errno
-import os
 from functools import lru_cache
+
+from computer_linker.system import os, rename_new
 
 RESOLVE_NO_MAGICLINKS = 0x02
 RESOLVE_NO_SYMLINKS = 0x04
@@ -69,6 +70,9 @@ def _renameat2() -> int | None:
 def rename(source_folder: int, source: str, folder: int, name: str, *, flags: int) -> None:
     """renameat2 with RENAME_NOREPLACE or RENAME_EXCHANGE. Raises EINVAL or ENOSYS where it is not supported."""
     number = _renameat2()
+    if number is None and flags == RENAME_NOREPLACE:
+        rename_new(source_folder, source, folder, name)
+        return
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     done = _libc().syscall(number, source_folder, os.fsencode(source), folder, os.fsencode(name), flags)

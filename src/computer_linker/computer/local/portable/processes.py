@@ -6,17 +6,14 @@ keep running.
 
 import asyncio
 import contextlib
-import fcntl
-import os
-import pty
 import signal as signals
 import struct
 import subprocess
-import termios
 from collections.abc import Callable
 
 from computer_linker.computer.ending import Ending
 from computer_linker.computer.facets.processes import Child, Ended, Launch, PtySize, SignalName, Usage
+from computer_linker.system import descriptor_path, os
 
 _Signals = signals.Signals
 
@@ -53,7 +50,7 @@ class PortableChild(Ending):
         self.stdin: int | None = None
         self.stderr: int | None = None
         if launch.pty is not None:
-            self.stdout, slave = pty.openpty()
+            self.stdout, slave = os.openpty()
             self._theirs = [slave, slave, slave]
             self.stdin = os.dup(self.stdout)
         else:
@@ -107,6 +104,9 @@ class PortableChild(Ending):
 
     def resize(self, size: PtySize) -> None:
         if self._launch.pty is not None:
+            import fcntl
+            import termios
+
             fcntl.ioctl(self.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", size.rows, size.cols, 0, 0))
 
     def _send(self, number: _Signals) -> None:
@@ -134,6 +134,8 @@ class PortableChild(Ending):
 
 def _path_of(folder_fd: int) -> str:
     """A path to a held folder: by F_GETPATH on macOS, elsewhere by the descriptor's /dev/fd name."""
+    import fcntl
+
     if hasattr(fcntl, "F_GETPATH"):
-        return os.fsdecode(fcntl.fcntl(folder_fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+        return descriptor_path(folder_fd)
     return f"/dev/fd/{folder_fd}"

@@ -1,6 +1,5 @@
 """The scopes' roots as held directory descriptors."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from computer_linker.computer.local.faults import fault
 from computer_linker.config.runtime import state_inside
 from computer_linker.errors import NotFound, PathOutOfScope
 from computer_linker.home import is_marked
-from computer_linker.system import descriptor_path
+from computer_linker.system import descriptor_path, os
 
 HOLD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -24,9 +23,10 @@ class Root:
     closed: tuple[str, ...] | None
     """The path of the service's own state beneath this root, if any: never opened through a scope."""
 
-    def shows_state(self, parts: tuple[str, ...]) -> bool:
-        """Whether a path is or lies in the state folder of a service, by the mark that it carries."""
-        return any(is_marked(self.descriptor, "/".join(parts[:size])) for size in range(len(parts) + 1))
+    def state_above(self, parts: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The state folder of a service that a path is or lies in, by the mark that it carries; None for another path."""
+        above = (parts[:size] for size in range(len(parts) + 1))
+        return next((folder for folder in above if is_marked(self.descriptor, "/".join(folder))), None)
 
 
 class Roots:
@@ -44,7 +44,8 @@ class Roots:
         except OSError as error:
             if isinstance(error, FileNotFoundError | NotADirectoryError):
                 raise NotFound(
-                    "The scope's folder does not exist (any more). Make it again, or change the scope."
+                    "The scope's folder does not exist (any more). Its owner can put it back, or change the scope.",
+                    hint="computer-linker doctor names the folder and the command that helps",
                 ) from error
             raise fault(error, "The scope's folder") from error
         if held is not None and (held.device, held.inode) == (now.st_dev, now.st_ino):

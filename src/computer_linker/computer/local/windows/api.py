@@ -133,21 +133,6 @@ def kernel32() -> Any:
     library.QueryFullProcessImageNameW.argtypes = [
         wintypes.HANDLE, wintypes.DWORD, wintypes.LPWSTR, ctypes.c_void_p,
     ]  # fmt: skip
-    library.CreateJobObjectW.argtypes = [ctypes.c_void_p, wintypes.LPCWSTR]
-    information = [wintypes.HANDLE, ctypes.c_int, ctypes.c_void_p, wintypes.DWORD]
-    library.SetInformationJobObject.argtypes = information
-    library.QueryInformationJobObject.argtypes = [*information, ctypes.c_void_p]
-    library.AssignProcessToJobObject.argtypes = [wintypes.HANDLE, wintypes.HANDLE]
-    library.TerminateJobObject.argtypes = [wintypes.HANDLE, wintypes.UINT]
-    library.CreateJobObjectW.restype = ctypes.c_void_p
-    return library
-
-
-@cache
-def ntdll() -> Any:
-    """ntdll, for the call that resumes a suspended process."""
-    library = _load("ntdll")
-    library.NtResumeProcess.argtypes = [wintypes.HANDLE]
     return library
 
 

@@ -2,6 +2,9 @@
 
 import platform
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from anyio import to_thread
 
 from computer_linker.computer.base import Computer
 from computer_linker.computer.facets.facts import Environment, InputSeen
@@ -13,6 +16,10 @@ from computer_linker.computer.local.windows.screen import WindowsScreen
 from computer_linker.computer.local.windows.windows import Win32Windows
 from computer_linker.computer.manifest import Absent
 from computer_linker.errors import ExecutionFailed, UnsupportedPlatform
+from computer_linker.system.windows import processes as system
+
+_SINCE_1601 = 11_644_473_600
+"""Seconds from there to 1970."""
 
 
 class WindowsFacts:
@@ -29,8 +36,8 @@ class WindowsFacts:
         )
 
     async def processes(self) -> list[Process]:
-        """Not offered."""
-        raise UnsupportedPlatform("The list of processes is not built on Windows yet.")
+        """Every process that Windows lists and that this user may ask about."""
+        return await to_thread.run_sync(_all_processes)
 
     async def lock_screen(self) -> None:
         """Lock the session."""
@@ -40,6 +47,24 @@ class WindowsFacts:
     def input(self) -> AsyncIterator[InputSeen]:
         """Not offered."""
         raise UnsupportedPlatform("Input is not told on Windows yet.")
+
+
+def _all_processes() -> list[Process]:
+    """The processes by pid; one that ends meanwhile is left out."""
+    return [_shown(pid, found) for pid in system.all_pids() if (found := system.process(pid)) is not None]
+
+
+def _shown(pid: int, found: system.ProcessFacts) -> Process:
+    started = datetime.fromtimestamp(found.started / 1e7 - _SINCE_1601, UTC)
+    return Process(
+        pid=pid,
+        parent=found.parent,
+        name=found.name,
+        started_at=started.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        is_own=found.is_own,
+        memory_bytes=found.memory_bytes,
+        cpu_seconds=found.cpu_seconds,
+    )
 
 
 def provide_windows(computer: Computer) -> None:

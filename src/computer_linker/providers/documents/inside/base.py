@@ -40,6 +40,7 @@ class Request:
 
     name: str = ""
     page: int | None = None
+    page_count: int | None = None
     sheet: str | None = None
     range: str | None = None
     member: str | None = None
@@ -108,7 +109,7 @@ def answer_of(document: Document, request: Request) -> dict[str, Any]:
             text = "".join(text.splitlines(keepends=True)[request.start_line - 1 :])
         head = f"--- {document.unit} {part.number}{f' {part.name}' if part.name else ''} ---\n" if document.unit else ""
         needed = len((head + text).encode("utf-8", "replace"))
-        if out and needed > room:
+        if out and (needed > room or len(out) == request.page_count):
             more = {"page": part.number}
             break
         kept, next_line = _window(text, request, room - len(head.encode()), is_flow=not document.unit)

@@ -5,7 +5,6 @@ The file arrives as its standard input, open. Limits on memory and processor tim
 
 import json
 import os
-import resource
 import sys
 from typing import Any, BinaryIO
 
@@ -18,12 +17,13 @@ from computer_linker.providers.documents.inside.base import (
     answer_of,
     opened,
 )
+from computer_linker.system.limits import limit_this_process, own_use
 
 
 def main() -> None:
     """Decode once. The answer is a line of JSON on stdout, followed by a picture's or member's bytes."""
     order = json.loads(sys.argv[1])
-    _limit(order.pop("memory"), int(order.pop("seconds")))
+    limit_this_process(order.pop("memory"), int(order.pop("seconds")))
     file = opened(0)
     action, kind = order.pop("action"), order.pop("kind")
     payload = b""
@@ -46,8 +46,8 @@ def main() -> None:
         answer = {"error": "limit_exceeded", "message": "The file needs more memory than a decoder may use."}
     except RecursionError:
         answer = {"error": "execution_failed", "message": "The file is nested too deeply to decode."}
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    answer |= {"peak": used.ru_maxrss << 10, "processor": used.ru_utime + used.ru_stime}
+    peak, processor = own_use()
+    answer |= {"peak": peak, "processor": processor}
     _print(json.dumps(answer).encode("ascii") + b"\n" + payload)
     # Libraries that a hostile file may have left in any state are not finalised.
     os._exit(0)
@@ -57,18 +57,6 @@ def _print(data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(1, view) :]
-
-
-def _limit(memory: int, seconds: int) -> None:
-    for kind, most in (
-        (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-    ):
-        hard = resource.getrlimit(kind)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
 
 
 def read(kind: str, file: BinaryIO, request: Request) -> Answer:
@@ -87,7 +75,7 @@ _READERS = {
     "mail": ("books", "mail"), "notebook": ("books", "notebook"), "web": ("books", "web_page"),
     "csv": ("tables", "separated"), "parquet": ("tables", "parquet"), "tar": ("archives", "tar_archive"),
     "compressed": ("archives", "compressed"), "sound": ("media", "sound"), "mp4": ("media", "mp4"),
-    "matroska": ("media", "matroska"),
+    "matroska": ("media", "matroska"), "avi": ("media", "avi"),
 }  # fmt: skip
 
 

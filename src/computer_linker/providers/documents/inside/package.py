@@ -10,7 +10,7 @@ from computer_linker.providers.documents.inside.base import MAX_PART, Refused, d
 
 _MAX_PARTS = 100_000
 _MAX_STREAM = 4 << 30
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 
 
 class Package:
@@ -40,7 +40,7 @@ class Package:
         return b"".join(pieces)
 
     def stream(self, name: str) -> Iterator[bytes]:
-        """A part in pieces of about a megabyte."""
+        """A part in pieces of at most 256 KB."""
         info = self.infos.get(name)
         if info is None:
             raise damaged(f"the part {name} is missing")
@@ -79,26 +79,26 @@ class Package:
 
 def _inflater() -> Any:
     try:
-        from isal import isal_zlib
+        from isal import igzip_lib
     except ImportError:
         return zlib.decompressobj(-15)
-    return isal_zlib.decompressobj(-15)
+    # Of the library's two interfaces the one that keeps its own input, and so copies less.
+    return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
 
 
 def _inflated(inflate: Any, raw: bytes, name: str) -> Iterator[bytes]:
     if inflate is None:
         yield raw
         return
-    while raw:
+    while True:
         try:
             piece = inflate.decompress(raw, _CHUNK)
         # isal raises an exception type of its own, derived from OSError.
-        except (zlib.error, OSError, ValueError) as error:
+        except (zlib.error, OSError, ValueError, EOFError) as error:
             raise damaged(f"the part {name} cannot be unpacked ({error})") from None
         if piece:
             yield piece
-        if inflate.eof:
-            return
-        raw = inflate.unconsumed_tail
-        if not piece and not raw:
+        raw = getattr(inflate, "unconsumed_tail", b"")
+        is_empty = getattr(inflate, "needs_input", not raw and not piece)
+        if inflate.eof or is_empty:
             return

@@ -8,6 +8,7 @@ from computer_linker.providers.documents.inside.base import Payload, Refused, Re
 _MAX_PIXELS = 120_000_000
 _AS_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _MAX_SVG = 10 << 20
+_HEIC = frozenset((b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"))
 
 
 def picture(file: BinaryIO, request: Request) -> Payload:
@@ -48,9 +49,10 @@ def picture(file: BinaryIO, request: Request) -> Payload:
         raise Refused("limit_exceeded", "The picture needs more memory than a decoder may use.") from None
     except (OSError, ValueError, SyntaxError, TypeError, IndexError, KeyError, EOFError, ArithmeticError) as error:
         if "cannot identify" in str(error):
-            raise invalid(
-                "This is no picture that can be decoded here (HEIC needs the library `pillow-heif`)."
-            ) from None
+            file.seek(8)
+            if file.read(4) in _HEIC:
+                raise missing("pillow-heif", "A HEIC picture") from None
+            raise invalid("This is no picture that can be decoded here.") from None
         raise damaged(f"the picture cannot be decoded ({str(error)[:200]})") from None
 
 

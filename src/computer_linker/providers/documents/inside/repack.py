@@ -21,6 +21,9 @@ def repacked(package: Package, changed: dict[str, bytes]) -> bytes:
     end = whole.rfind(_END)
     if end < 0 or b"PK\x06\x06" in whole[package.zip.start_dir : end]:
         raise Refused("invalid_request", "A ZIP64 package is not edited.")
+    if len(package.infos) != len(package.zip.infolist()):
+        # Programs differ in which of the two they show, so that what a person sees is not what is edited.
+        raise Refused("invalid_request", "A package with two parts of one name is not edited.")
     out = bytearray()
     offsets: dict[int, int] = {}
     facts: dict[int, tuple[int, int, int]] = {}

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from computer_linker.computer.facets.accessibility import (
     Application,
@@ -28,27 +28,23 @@ from computer_linker.computer.local.linux.atspi.details import (
 from computer_linker.computer.local.linux.atspi.element_cache import Memory
 from computer_linker.computer.local.linux.atspi.events import ENOUGH_FOR_BULK, Listening
 from computer_linker.computer.local.linux.atspi.libreoffice import is_found_at, is_libreoffice, without_doubled_menus
+from computer_linker.computer.local.linux.atspi.lineage import Lineages, describe
 from computer_linker.computer.local.linux.atspi.names import (
     ACCESSIBLE,
     COLLECTION,
     Rule,
     by_roles,
     by_states,
-    interface_names,
-    role_name,
-    state_bits,
-    state_names,
 )
 from computer_linker.computer.local.linux.atspi.nodes import (
     element_id,
     from_utf16,
-    shown_name,
     to_utf16,
     uses_utf16_offsets,
 )
 from computer_linker.computer.local.linux.atspi.places import AS_SAID, Places, is_window_relative
 from computer_linker.computer.local.linux.atspi.reading import Reading
-from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, fault_error, get, silent
+from computer_linker.computer.local.linux.atspi.wire import Fault, Request, Wire, get, silent
 from computer_linker.computer.subscription import Subscription
 from computer_linker.errors import ElementNotFound
 
@@ -57,7 +53,6 @@ if TYPE_CHECKING:
     from computer_linker.model.geometry import Window
 
 _QUIET_AFTER_S = 20.0
-_MAX_ABOVE = 64
 _MAX_FOCUSED = 6
 _MAX_COUNTED = 1_000_000
 _MAX_MATCHES = 200
@@ -74,6 +69,7 @@ class AtspiAccessibility:
         self._wire: Wire | None = None
         self._places = Places(windows, on_wayland=on_wayland)
         self._memory = Memory()
+        self._lineages = Lineages()
         self._quiet: asyncio.TimerHandle | None = None
 
     async def applications(self) -> list[Application]:
@@ -112,6 +108,7 @@ class AtspiAccessibility:
         finally:
             if windows is not None:
                 windows.cancel()
+        self._lineages.learn(elements)
         wanted = [one for one in elements if not limits.roles or one.role in limits.roles]
         return Tree(root, wanted, tuple(sorted(reading.cut_by)))
 
@@ -152,7 +149,7 @@ class AtspiAccessibility:
         root = elements[0]
         if root.parent not in (None, app.root) and not self._places.is_plain(app):
             # The root is somewhere below its window: its ancestors determine its placement.
-            upwards = [root, *await self._climb(wire, app, root.id)]
+            upwards = [root, *await self._lineages.climb(wire, app, root.id)]
             theirs = await query_extents(wire, upwards, 2.0)
             placements.setdefault(root.id, await self._places.nearest(app, upwards, theirs))
         place(elements, extents, placements)
@@ -165,11 +162,13 @@ class AtspiAccessibility:
         """One element, without the cache."""
         wire = await self._connected()
         app = await self._apps.find(element_id.app)
-        one = await self._described(wire, element_id)
+        one = await describe(wire, element_id)
         if one.role == "list-item" and one.parent is not None and app.toolkit.lower() == "qt":
-            correct_qt([await self._described(wire, one.parent), one], app)
+            correct_qt([await describe(wire, one.parent), one], app)
         is_plain = self._places.is_plain(app)
-        upwards = [one] if is_plain and not is_libreoffice(app) else [one, *await self._climb(wire, app, element_id)]
+        upwards = (
+            [one] if is_plain and not is_libreoffice(app) else [one, *await self._lineages.climb(wire, app, element_id)]
+        )
         extents = await query_extents(wire, upwards, 2.0)
         if one.id in extents and shows(one, app):
             how = AS_SAID if is_plain else await self._places.nearest(app, upwards, extents)
@@ -184,18 +183,10 @@ class AtspiAccessibility:
         """Its ancestors, nearest first, its window last."""
         wire = await self._connected()
         app = await self._apps.find(element_id.app)
-        found = await self._climb(wire, app, element_id)
+        found = await self._lineages.climb(wire, app, element_id)
         extents = await query_extents(wire, found, 2.0)
         top_down = list(reversed(found))
         place(top_down, extents, await self._places.placements(app, top_down, extents))
-        return found
-
-    async def _climb(self, wire: Wire, app: Application, at: ElementId) -> list[Element]:
-        found: list[Element] = []
-        one = await self._described(wire, at)
-        while one.parent is not None and one.parent != app.root and len(found) < _MAX_ABOVE:
-            one = await self._described(wire, one.parent)
-            found.append(one)
         return found
 
     async def focused(self, app: str | None = None) -> Element | None:
@@ -327,35 +318,6 @@ class AtspiAccessibility:
             # No event reports that an application has processed it, so it is polled.
             while time.monotonic() < deadline and not await self._listening.is_served(app.id):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-
-    async def _described(self, wire: Wire, at: ElementId) -> Element:
-        requests = [
-            Request(at, ACCESSIBLE, "GetRole"),
-            Request(at, ACCESSIBLE, "GetState"),
-            get(at, ACCESSIBLE, "Name"),
-            Request(at, ACCESSIBLE, "GetInterfaces"),
-            get(at, ACCESSIBLE, "Parent"),
-            get(at, ACCESSIBLE, "ChildCount"),
-            Request(at, ACCESSIBLE, "GetIndexInParent"),
-        ]
-        answers: list[Any] = await wire.call_all(requests, 3.0)
-        for request, answer in zip(requests[:3], answers[:3], strict=True):
-            if isinstance(answer, Fault):
-                raise fault_error(answer, request)
-        role, words, name, interfaces, parent, count, index = answers
-        states = state_names(state_bits(words))
-        if "defunct" in states or role_name(role) == "invalid":
-            raise ElementNotFound("The element is gone.")
-        return Element(
-            at,
-            None if isinstance(parent, Fault) else element_id(parent),
-            role_name(role),
-            shown_name(name),
-            states,
-            frozenset() if isinstance(interfaces, Fault) else interface_names(tuple(interfaces)),
-            children=count if isinstance(count, int) else 0,
-            index=index if isinstance(index, int) else -1,
-        )
 
     async def _candidates(self, app: str | None) -> list[Application]:
         apps = await self.applications()

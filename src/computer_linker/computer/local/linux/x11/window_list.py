@@ -107,9 +107,10 @@ def listed(display: "Display") -> list[Window]:
 
 def stacked(display: "Display") -> list[Window]:
     """Pop-ups, which lie above, then the managed windows."""
-    popups = _described(display, reversed(_mapped(display, popup=True)))
-    managed = _described(display, reversed(managed_ids(display)))
-    return [one for one in popups if one.bounds.width > 1 and one.bounds.height > 1] + managed
+    popups = _mapped(display, popup=True)
+    found = _described(display, [*reversed(popups), *reversed(managed_ids(display))])
+    unmanaged = {hex(number) for number in popups}
+    return [one for one in found if one.id not in unmanaged or (one.bounds.width > 1 and one.bounds.height > 1)]
 
 
 def describe(display: "Display", window_id: int) -> Window | None:

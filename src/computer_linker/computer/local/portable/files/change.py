@@ -1,7 +1,6 @@
 """Atomic batches: all changes are prepared, then made in order, and all are reverted when one fails."""
 
 import errno
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,6 +30,7 @@ from computer_linker.computer.local.portable.files.write import StagedWrite
 from computer_linker.errors import ExecutionFailed, InvalidRequest, LinkError
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES
+from computer_linker.system import os
 
 S = TypeVar("S", bound=Staged)
 _CHUNK = 1 << 20

@@ -1,6 +1,5 @@
 """Restoring many files of one folder: each is exchanged with what is stored, by one rename a file."""
 
-import os
 import stat as modes
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,15 +8,23 @@ from functools import lru_cache
 
 from computer_linker.computer.facets.files import Changed, Keeper, Mark, Restore
 from computer_linker.computer.local.faults import fault
-from computer_linker.computer.local.portable.files.keep import removing, restoring
-from computer_linker.computer.local.portable.files.open import OpenedParent
+from computer_linker.computer.local.portable.files.keep import (
+    MAX_COPIED,
+    MAY_BE_REWRITTEN,
+    copy_kept,
+    removing,
+    restoring,
+)
+from computer_linker.computer.local.portable.files.open import READ, OpenedParent
 from computer_linker.computer.local.portable.files.stage import Staged, StagingArea, rename_new, temporary_name
 from computer_linker.computer.local.portable.openat2 import RENAME_EXCHANGE, rename
-from computer_linker.computer.local.portable.roots import HOLD
+from computer_linker.computer.local.portable.roots import HOLD, place_of
+from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.errors import Conflict, LinkError
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES
 from computer_linker.policy.paths import check_name
+from computer_linker.system import os
 
 _GIT_NAMES = frozenset(name.casefold() for name in GIT_NAMES)
 
@@ -30,6 +37,8 @@ class _File:
     inode: int
     """Of the file that is put in place."""
     result: Changed
+    stored_ns: int = 0
+    """The change time of the old file once it was stored: the kernel sets it with every change."""
 
 
 class StagedExchange(Staged):
@@ -45,6 +54,8 @@ class StagedExchange(Staged):
         self.keeper = keeper
         self.files: list[_File] = []
         self.done = 0
+        self.was_shown = False
+        """A program that ran when the first file was exchanged may have had any of them open."""
 
     @classmethod
     def of(cls, area: StagingArea, above: RootedPath) -> "StagedExchange | None":
@@ -103,17 +114,19 @@ class StagedExchange(Staged):
 
     def commit(self) -> None:
         folder, kept = self.place.folder, self.keeper.folder
+        self.was_shown = self._is_shown()
         for file in self.files:
             try:
                 if file.before is None:
                     rename_new(kept, file.kept, folder, file.name)
+                    self.done += 1
                 else:
                     rename(kept, file.kept, folder, file.name, flags=RENAME_EXCHANGE)
-                self.done += 1
-                if file.before is not None and not _fits(
-                    os.stat(file.kept, dir_fd=kept, follow_symlinks=False), file.before
-                ):
-                    raise self._changed(file)
+                    self.done += 1
+                    old = os.stat(file.kept, dir_fd=kept, follow_symlinks=False)
+                    if not _fits(old, file.before):
+                        raise self._changed(file)
+                    file.stored_ns = old.st_ctime_ns
                 now = os.stat(file.name, dir_fd=folder, follow_symlinks=False)
             except FileExistsError:
                 raise self._changed(file) from None
@@ -130,6 +143,42 @@ class StagedExchange(Staged):
             else:
                 rename(folder, file.name, kept, file.kept, flags=RENAME_EXCHANGE)
             self.done -= 1
+
+    def tidy(self) -> None:
+        """Store copies where a program may have the old files open: it could rewrite what undo restores."""
+        if not self.was_shown and not self._is_shown():
+            return
+        for file in self.files:
+            shown = file.result.path.shown
+            if file.before is None:
+                continue
+            if file.before.size > MAX_COPIED:
+                file.result.warnings.append(MAY_BE_REWRITTEN.format(shown))
+            elif not self._is_replaced(file):
+                file.result.warnings.append(
+                    f"undoable: false. A program may have {shown} open, and no copy of it could be stored."
+                )
+                with suppress(FileNotFoundError):
+                    os.unlink(file.kept, dir_fd=self.keeper.folder)
+
+    def _is_replaced(self, file: _File) -> bool:
+        """Replace a stored file by a copy; False where a program changed it meanwhile, or it cannot be copied."""
+        kept = self.keeper.folder
+        try:
+            opened = os.open(file.kept, READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=kept)
+            try:
+                found = os.fstat(opened)
+                name = copy_kept(self.keeper, opened, found, self.keeper.new_name(), lambda: False)
+                is_same = os.fstat(opened).st_ctime_ns == found.st_ctime_ns == file.stored_ns
+            finally:
+                os.close(opened)
+            os.rename(name, file.kept, src_dir_fd=kept, dst_dir_fd=kept)
+        except OSError:
+            return False
+        return is_same
+
+    def _is_shown(self) -> bool:
+        return SHOWN.has(f"{place_of(self.place.folder, self.place.path.root)}/")
 
     def _changed(self, file: _File) -> Conflict:
         shown = file.result.path.shown

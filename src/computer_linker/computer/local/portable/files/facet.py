@@ -1,7 +1,6 @@
 """The files facet of this machine."""
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,6 +38,7 @@ from computer_linker.computer.local.portable.files.walk import list_folder, walk
 from computer_linker.computer.local.portable.roots import HOLD, Roots
 from computer_linker.errors import Aborted, LimitExceeded
 from computer_linker.model.paths import RootedPath
+from computer_linker.system import os
 
 T = TypeVar("T")
 Halted = Callable[[], bool]

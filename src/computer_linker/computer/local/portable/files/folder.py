@@ -1,7 +1,6 @@
 """Creating a folder, and changing the mode, time and attributes of one."""
 
 import errno
-import os
 from base64 import b64encode
 
 from computer_linker.computer.facets.files import Changed, Inverse, MakeFolder, Stat
@@ -9,7 +8,7 @@ from computer_linker.computer.local.portable.files.keep import remaking, unmakin
 from computer_linker.computer.local.portable.files.open import FOLDER, OpenedParent
 from computer_linker.computer.local.portable.files.stage import Staged
 from computer_linker.errors import AlreadyExists, InvalidRequest
-from computer_linker.system import attributes, remove_attribute, set_attribute
+from computer_linker.system import attributes, os, remove_attribute, set_attribute
 
 _MODE = 0o1777
 _OF_THE_USER = "user."

@@ -1,16 +1,18 @@
 """Storing what a change replaces: by a hard link where that is safe, else by a copy."""
 
-import os
 from collections.abc import Callable
 
 from computer_linker.computer.facets.files import Inverse, Keeper, Mark
 from computer_linker.computer.local.portable.files.trees import copy_bytes
 from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.model.paths import RootedPath
-from computer_linker.system import descriptor_path, link_descriptor
+from computer_linker.system import descriptor_path, link_descriptor, os
 
 MAX_COPIED = 64 << 20
 """A pre-image larger than this is stored only where a hard link is possible."""
+MAY_BE_REWRITTEN = (
+    "{} is too large to be copied for undo. A program that runs may have it open, and still change what undo restores."
+)
 
 
 def keep_file(
@@ -36,12 +38,11 @@ def keep_file(
             pass
     if found.st_size > MAX_COPIED:
         return None
-    return _copied(keeper, descriptor, found, name, halted)
+    return copy_kept(keeper, descriptor, found, name, halted)
 
 
-def _copied(
-    keeper: Keeper, descriptor: int, found: os.stat_result, name: str, halted: Callable[[], bool]
-) -> str | None:
+def copy_kept(keeper: Keeper, descriptor: int, found: os.stat_result, name: str, halted: Callable[[], bool]) -> str:
+    """Store a copy of an open regular file under this name."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     made = os.open(name, flags, 0o600, dir_fd=keeper.folder)
     try:

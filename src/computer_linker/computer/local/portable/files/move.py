@@ -1,6 +1,5 @@
 """Making folders, moving a name, and copying a folder."""
 
-import os
 from collections.abc import Callable
 
 from computer_linker.computer.facets.files import Changed, Copy, Mark, Move, Stat
@@ -31,7 +30,7 @@ from computer_linker.computer.local.portable.files.trees import (
 from computer_linker.errors import AlreadyExists, Conflict, InvalidRequest, LinkError, NotFound
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.paths import refuse_held
-from computer_linker.system import descriptor_path
+from computer_linker.system import descriptor_path, os
 
 
 class StagedMove(Staged):

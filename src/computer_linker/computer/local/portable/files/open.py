@@ -5,7 +5,6 @@ opened beneath the root, and then the real name of what was opened is judged by 
 """
 
 import errno
-import os
 import stat as modes
 from collections import deque
 from dataclasses import dataclass
@@ -25,8 +24,8 @@ from computer_linker.computer.local.portable.roots import HOLD, Root, Roots
 from computer_linker.errors import Conflict, InvalidRequest, NotFound, PathOutOfScope, PermissionDenied
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import folded
-from computer_linker.policy.paths import check_name, is_hidden_by
-from computer_linker.system import descriptor_path
+from computer_linker.policy.paths import check_name, is_hidden_by, of_a_service
+from computer_linker.system import descriptor_path, os
 
 _BENEATH = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS
 _PLAIN = _BENEATH | RESOLVE_NO_SYMLINKS
@@ -77,9 +76,9 @@ class Opener:
             descriptor, real = self._open(root, path, flags, for_writing)
         except OSError as error:
             raise fault(error, path.shown) from error
-        if root.shows_state(real.parts):
+        if (state := root.state_above(real.parts)) is not None:
             os.close(descriptor)
-            raise _of_a_service(path)
+            raise of_a_service(path, state)
         return descriptor, real
 
     def open_regular(self, path: RootedPath) -> tuple[int, os.stat_result, RootedPath]:
@@ -238,22 +237,20 @@ def refuse_closed(root: Root, path: RootedPath) -> None:
     """Refuse the service's own state, whatever its folder is called."""
     closed = root.closed
     if closed is not None and path.parts[: len(closed)] == closed:
-        raise _of_a_service(path)
-
-
-def _of_a_service(path: RootedPath) -> PermissionDenied:
-    return PermissionDenied(
-        f"{path.shown} belongs to this service or another one, and is never opened through a scope.",
-        path=path.shown,
-        rule="service_state",
-    )
+        raise PermissionDenied(
+            f"{path.shown} belongs to this service, and is never opened through a scope.",
+            path=path.shown,
+            rule="service_state",
+        )
 
 
 def refuse_irregular(mode: int, path: RootedPath) -> None:
     """Refuse everything but a regular file."""
     if modes.S_ISREG(mode):
         return
-    kind = "a folder" if modes.S_ISDIR(mode) else "a link" if modes.S_ISLNK(mode) else "a device, socket or pipe"
+    if modes.S_ISDIR(mode):
+        raise InvalidRequest(f"{path.shown} is a folder; file.list and file.tree show what it has.", path=path.shown)
+    kind = "a link" if modes.S_ISLNK(mode) else "a device, socket or pipe"
     raise InvalidRequest(f"{path.shown} is {kind}, not a regular file.", path=path.shown)
 
 

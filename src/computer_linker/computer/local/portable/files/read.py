@@ -1,7 +1,6 @@
 """Reading: windows of bytes and lines, whole-file digests, and a cache of both between reads."""
 
 import hashlib
-import os
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from computer_linker.computer.facets.files import Piece, Window
 from computer_linker.computer.facets.lines import cut_text, whole_characters
 from computer_linker.errors import Aborted, InvalidRequest
+from computer_linker.system import os
 
 _BLOCK = 1 << 16
 _PORTION = 1 << 22

@@ -1,19 +1,26 @@
 """Removing a name, and restoring a removed one."""
 
 import errno
-import os
 from contextlib import suppress
 
 from computer_linker.computer.facets.files import Changed, Keeper, Mark, Remove, Restore, Stat
 from computer_linker.computer.local.portable.files.judge import is_closed, may_remove
-from computer_linker.computer.local.portable.files.keep import drop_kept, keep_file, remaking, removing, restoring
+from computer_linker.computer.local.portable.files.keep import (
+    MAX_COPIED,
+    MAY_BE_REWRITTEN,
+    drop_kept,
+    keep_file,
+    remaking,
+    removing,
+    restoring,
+)
 from computer_linker.computer.local.portable.files.open import FOLDER, READ, OpenedParent, stat_of
 from computer_linker.computer.local.portable.files.stage import Staged, StagingArea, is_same, rename_new, temporary_name
 from computer_linker.computer.local.portable.files.trees import copy_bytes, copy_tree, link_tree, remove_tree, scan_tree
 from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.errors import Conflict, ExecutionFailed, InvalidRequest, NotFound
 from computer_linker.policy.paths import refuse_held
-from computer_linker.system import descriptor_path, sync
+from computer_linker.system import descriptor_path, os, sync
 
 
 class StagedRemove(Staged):
@@ -112,8 +119,10 @@ class StagedRemove(Staged):
         keeper, path = self.area.keeper, self.place.path
         assert self.before is not None
         has_room = keeper is not None and self.bytes <= keeper.room and _device(keeper.folder) == self.before.device
-        if keeper is not None and self.before.type == "file" and self._is_in_use() and self._copied(keeper):
-            return
+        if keeper is not None and self._is_in_use() and self.before.type in ("file", "directory"):
+            if self._copied(keeper) if self.before.type == "file" else has_room and self._copied_tree(keeper):
+                return
+            self.result.warnings.append(MAY_BE_REWRITTEN.format(self.change.path.shown))
         if keeper is not None and has_room and self.area.opener.roots.surround_state:
             # A command whose working directory is this folder would move along, and reach the state by `..`.
             if self._linked(keeper):
@@ -132,11 +141,14 @@ class StagedRemove(Staged):
         """Whether a program may have the file open, and so could rewrite what is kept of it."""
         return SHOWN.has(f"{descriptor_path(self.place.folder).rstrip('/')}/{self.place.name}")
 
-    def _linked(self, keeper: Keeper) -> bool:
-        """Store it as hard links in newly created folders, and empty the old ones afterwards."""
-        copy = keeper.new_name()
+    def _copied_tree(self, keeper: Keeper) -> bool:
+        return self.bytes <= MAX_COPIED and self._linked(keeper, copies_files=True)
+
+    def _linked(self, keeper: Keeper, *, copies_files: bool = False) -> bool:
+        """Store it as hard links, or copies, in newly created folders, and empty the old ones afterwards."""
+        copy, place = keeper.new_name(), self.place
         try:
-            link_tree(self.place.folder, self.place.name, keeper.folder, copy, self.area.halted)
+            link_tree(place.folder, place.name, keeper.folder, copy, self.area.halted, copies_files=copies_files)
         except OSError:
             with suppress(FileNotFoundError):
                 remove_tree(keeper.folder, copy)

@@ -1,11 +1,11 @@
 """Keeps file changes from making a folder a git repository, or from changing what git executes in one."""
 
-import os
 from typing import TYPE_CHECKING
 
 from computer_linker.errors import PermissionDenied
 from computer_linker.model.paths import RootedPath
 from computer_linker.policy.names import GIT_NAMES, is_git_folder
+from computer_linker.system import os
 
 if TYPE_CHECKING:
     from computer_linker.computer.local.portable.files.open import OpenedParent

@@ -1,7 +1,6 @@
 """The base of every staged change: temporaries, missing folders, and the steps prepare, commit and undo."""
 
 import errno
-import os
 import secrets
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from computer_linker.computer.local.portable.roots import HOLD, place_of
 from computer_linker.computer.shown_folders import SHOWN
 from computer_linker.errors import LimitExceeded
 from computer_linker.model.paths import RootedPath
+from computer_linker.system import os
 
 # Reserves disk space for the audit journal: file writes stop before the disk is full.
 

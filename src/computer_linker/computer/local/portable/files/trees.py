@@ -1,7 +1,6 @@
 """Folder trees: scanning, copying and removing; links are never followed."""
 
 import errno
-import os
 import stat as modes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from computer_linker.computer.local.portable.files.open import FOLDER, READ, wal
 from computer_linker.computer.local.portable.openat2 import RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, openat2, openat2_works
 from computer_linker.errors import Aborted, LimitExceeded
 from computer_linker.model.paths import RootedPath
+from computer_linker.system import os
 
 MAX_ENTRIES = 1_000_000
 MAX_DEPTH = 200
@@ -149,10 +149,13 @@ def _copy_one(source: int, target: int, parts: Parts, halted: Halted) -> None:
         os.close(opened)
 
 
-def link_tree(folder: int, name: str, target: int, new_name: str, halted: Halted) -> None:
+def link_tree(
+    folder: int, name: str, target: int, new_name: str, halted: Halted, *, copies_files: bool = False
+) -> None:
     """Recreate a folder elsewhere on its file system with hard links of all its files; or hard-link a single file.
 
-    Folders cannot be hard-linked, so none is moved, whatever is swapped meanwhile.
+    Folders cannot be hard-linked, so none is moved, whatever is swapped meanwhile. With `copies_files` regular files are copied:
+    a program that has one open cannot change the copy.
     """
     try:
         source = os.open(name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
@@ -165,14 +168,14 @@ def link_tree(folder: int, name: str, target: int, new_name: str, halted: Halted
         os.mkdir(new_name, 0o700, dir_fd=target)
         made = os.open(new_name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
         try:
-            _link_below(source, made, halted)
+            _link_below(source, made, halted, copies_files=copies_files)
         finally:
             os.close(made)
     finally:
         os.close(source)
 
 
-def _link_below(source: int, target: int, halted: Halted) -> None:
+def _link_below(source: int, target: int, halted: Halted, *, copies_files: bool) -> None:
     folders: list[Parts] = [()]
     for parts in folders:
         if halted():
@@ -184,6 +187,8 @@ def _link_below(source: int, target: int, halted: Halted) -> None:
                 if entry.is_dir(follow_symlinks=False):
                     os.mkdir(entry.name, 0o700, dir_fd=there)
                     folders.append((*parts, entry.name))
+                elif copies_files and entry.is_file(follow_symlinks=False):
+                    _copy_one(here, there, (entry.name,), halted)
                 else:
                     os.link(entry.name, entry.name, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
     for parts in reversed(folders):
@@ -230,13 +235,13 @@ def remove_tree(folder: int, name: str) -> None:
         return
     opened = os.open(name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
-        _empty(opened)
+        empty_tree(opened)
     finally:
         os.close(opened)
     os.rmdir(name, dir_fd=folder)
 
 
-def _empty(folder: int) -> None:
+def empty_tree(folder: int) -> None:
     """Remove everything in an open folder, deepest first, holding only one more descriptor at a time."""
     todo: list[Parts] = [()]
     seen: list[Parts] = []

@@ -1,6 +1,5 @@
 """Listing: one folder by pages, a tree level by level; names only, no link is followed and no content read."""
 
-import os
 import stat as modes
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from computer_linker.model.paths import PathRules, RootedPath
 from computer_linker.model.times import shown_ns
 from computer_linker.policy.names import is_sensitive
 from computer_linker.policy.paths import is_denied
+from computer_linker.system import os
 
 TEMPORARY = ".~cl-"
 """The prefix of this service's temporary files; they are never listed."""

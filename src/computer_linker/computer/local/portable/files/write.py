@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import os
 from array import array
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,7 +21,7 @@ from computer_linker.computer.local.portable.files.stage import (
 from computer_linker.computer.local.portable.files.trees import refuse_too_large, write_all
 from computer_linker.errors import Aborted, AlreadyExists, Conflict, InvalidRequest
 from computer_linker.model.paths import RootedPath
-from computer_linker.system import attributes, link_descriptor, set_attribute, sync
+from computer_linker.system import attributes, link_descriptor, os, set_attribute, sync
 
 _CHUNK = 1 << 20
 _REMEMBERED = 1 << 16
