@@ -88,6 +88,7 @@ async def drag(
     async def ready(_place: Point) -> None:
         # The pointer is where it will end: hovering over the control there is no effect of the drag.
         await aiming.computer.pointer.move(target)
+        watch.hovered = [*_hovered(start), *_hovered(end)]
         await watch.begin(None, start.app_id, await area_of(aiming, start))
 
     target = await aiming.point(end)
@@ -104,11 +105,18 @@ async def scroll(aiming: Aiming, aim: Aim, dx: int, dy: int, modifiers: Sequence
 
     async def ready(place: Point) -> None:
         await aiming.computer.pointer.move(place)
+        watch.hovered = _hovered(aim)
         await watch.begin(None, aim.app_id, await area_of(aiming, aim))
 
     place = await aiming.reach(aim, ready)
     await aiming.computer.pointer.scroll(place, dx=dx, dy=dy, modifiers=modifiers)
     return "pointer"
+
+
+def _hovered(aim: Aim) -> list[Rect]:
+    """The bounds of a control that is drawn otherwise while the pointer is over it, some frames after it came there."""
+    one = aim.element
+    return [one.bounds] if one is not None and one.bounds is not None and one.role in PRESSED else []
 
 
 async def area_of(aiming: Aiming, aim: Aim) -> Rect | None:

@@ -247,6 +247,8 @@ class Canvas:
     """The control that is acted on."""
     left: Point | None = None
     """Where the pointer was before it moved to that control."""
+    hovered: Sequence[Rect] = ()
+    """Controls that the pointer moved to, other than the one that is acted on."""
     before: Pixmap | None = None
 
     async def begin(self) -> None:
@@ -302,8 +304,8 @@ class Canvas:
     def _learn(self, seen: Pixmap, again: Pixmap) -> Tiles:
         """What changed by itself meanwhile, apart from what the pointer came from and went to."""
         tiles = changed_tiles(seen, again) or frozenset()
-        if tiles and self.own is not None:
-            tiles -= tiles_of(again, self.own, _HOVER_MARGIN)
+        for bounds in (*self.hovered, *(() if self.own is None else (self.own,))):
+            tiles -= tiles_of(again, bounds, _HOVER_MARGIN)
         tiles = unconnected(tiles, self._left(again))
         if tiles and self.area is not None:
             self.restless.saw_tiles(self.area, tiles)

@@ -124,6 +124,8 @@ class Witness:
     """Whether the act cannot have an effect that shows nowhere, as a turn of the wheel."""
     is_late: bool = False
     """Whether the application shows effects from elsewhere than where it answers, as browsers do."""
+    hovered: Sequence[Rect] = ()
+    """Controls that the pointer moved to, other than the element: drawing them as hovered is no effect of the act."""
     was_scrolled: bool = False
     """Whether the element was scrolled into view for the act; it may be scrolled out of it again."""
     evidence: Evidence | None = None
@@ -159,6 +161,7 @@ class Witness:
         self.canvas = Canvas(
             self.computer, self.restless, area,
             own=None if element is None else element.bounds, left=None if element is None else left,
+            hovered=self.hovered,
         )  # fmt: skip
         async with anyio.create_task_group() as group:
             if self.changes is not None and app is not None:
@@ -210,7 +213,7 @@ class Witness:
             if self._is_text or (self.element is not None and self.element.role in _MUST_SHOW):
                 if await self._own_changed():
                     return True
-            elif self.evidence is None and (key := self._stayed_unchanged()) is not None:
+            elif self.evidence is None and (key := await self._stayed_unchanged()) is not None:
                 if await self._can_show_in(key):
                     return True
                 self._again.add(key)
@@ -273,7 +276,7 @@ class Witness:
         else:
             self._first.setdefault(key, now)
 
-    def _stayed_unchanged(self) -> Key | None:
+    async def _stayed_unchanged(self) -> Key | None:
         """What changed with the act and is known, or was observed, to stay unchanged otherwise."""
         now = time.monotonic()
         for key, at in self._first.items():
@@ -281,10 +284,18 @@ class Witness:
                 continue
             if self.restless.is_calm(key):
                 return key
-            if now - at >= CALM_S and all(times > 1 for times, _last in self._later.values()):
+            if now - at >= CALM_S and not await self._is_erratic():
                 self.restless.trust(key)
                 return key
         return None
+
+    async def _is_erratic(self) -> bool:
+        """Whether something changed once after the candidates, where the act can show: then any may change by itself."""
+        once = [key for key, (times, _last) in self._later.items() if times == 1]
+        for key in once:
+            if await self._can_show_in(key):
+                return True
+        return False
 
     async def _can_show_in(self, key: Key) -> bool:
         """Whether an act can show there: one in a page shows in the page; a browser's own tabs tell how much memory it uses."""
@@ -320,7 +331,8 @@ class Witness:
         """Whether pixels changed outside the control and the elements that gained or lost the focus."""
         if self.canvas is None or self._activated:
             return None
-        own = [] if self.element is None or self.element.bounds is None else [self.element.bounds]
+        own = [*self.hovered]
+        own += [] if self.element is None or self.element.bounds is None else [self.element.bounds]
         for app, path in list(self._refocused)[:_MAX_REFOCUSED]:
             try:
                 one = await self.computer.accessibility.element(ElementId(app, path))
