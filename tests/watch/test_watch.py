@@ -365,26 +365,27 @@ def test_what_was_before_is_there_and_older_calls_are_read_from_the_history(serv
         shown.until("filter: stat", "many.txt")
 
 
-def test_back_in_time_says_so_goes_on_backwards_and_comes_back(service: Service, tmp_path: Path) -> None:
+def test_back_in_time_says_so_goes_on_backwards_and_comes_back(tmp_path: Path) -> None:
     """Found: after `t` the list stayed in the past under the word "live", and `b` began again at the newest."""
-    (service.root / "early.txt").write_text("x\n")
-    (service.root / "late.txt").write_text("x\n")
-    with Client.over_socket(home=service.home) as linker:
-        for _ in range(110):
-            linker.scope("app").call("file.stat", "early.txt")
-        until = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        linker.scope("app").call("file.stat", "late.txt")
-    with terminal(tmp_path, [*PROGRAM, "watch"], environment(service.home)) as shown:
-        shown.until("late.txt", "100 older calls")
-        shown.press("t", "bogus", "Enter")
-        shown.until("`until:` is a time such as", "late.txt", without="BEFORE")
-        shown.press("t", until, "Enter")
-        shown.until("BEFORE", "l: now", "early.txt", "100 older calls", without="late.txt")
-        shown.press("b")
-        shown.until("BEFORE", "older calls", without="100 older calls")
-        assert "late.txt" not in shown.screen
-        shown.press("l")
-        shown.until("late.txt", without="BEFORE")
+    with serving(tmp_path) as service:
+        (service.root / "early.txt").write_text("x\n")
+        (service.root / "late.txt").write_text("x\n")
+        with Client.over_socket(home=service.home) as linker:
+            for _ in range(110):
+                linker.scope("app").call("file.stat", "early.txt")
+            until = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            linker.scope("app").call("file.stat", "late.txt")
+        with terminal(tmp_path / "t", [*PROGRAM, "watch"], environment(service.home)) as shown:
+            shown.until("late.txt", "100 older calls")
+            shown.press("t", "bogus", "Enter")
+            shown.until("`until:` is a time such as", "late.txt", without="BEFORE")
+            shown.press("t", until, "Enter")
+            shown.until("BEFORE", "l: now", "early.txt", "100 older calls", without="late.txt")
+            shown.press("b")
+            shown.until("BEFORE", "older calls", without="100 older calls")
+            assert "late.txt" not in shown.screen
+            shown.press("l")
+            shown.until("late.txt", without="BEFORE")
 
 
 def test_it_waits_for_a_service_that_ended_and_quits_at_once(tmp_path: Path) -> None:
