@@ -58,8 +58,13 @@ async def leftovers(road: Road) -> list[str]:
     """What a killed writer left: nothing where files can be made without a name, elsewhere nothing that a client sees."""
     if hasattr(os, "O_TMPFILE"):
         return [path.name for path in road.root.rglob("*") if path.name.startswith(".~cl-")]
-    listing = await road.data("file.list", ".", options={"includeHidden": True})
-    return [entry["name"] for entry in listing["entries"] if entry["name"].startswith(".~cl-")]
+    return [name for name in await names_in(road, ".") if name.startswith(".~cl-")]
+
+
+async def names_in(road: Road, folder: str) -> list[str]:
+    """The names that a client sees there."""
+    listing = await road.data("file.list", folder, options={"includeHidden": True})
+    return [entry["name"] for entry in listing["entries"]]
 
 
 async def writes(tmp_path: Path, rounds: int) -> None:
@@ -88,7 +93,7 @@ async def patches(tmp_path: Path, rounds: int) -> None:
             states = {(root / f"f{number}").read_text() for number in range(FILES)}
             assert len(states) == 1, "a patch was applied in part"
             turn = int(states.pop().split()[1])
-            made = sorted(int(path.name) for path in (root / "new").iterdir()) if (root / "new").exists() else []
+            made = sorted(int(name) for name in await names_in(road, "new")) if (root / "new").exists() else []
             assert made == list(range(1, turn + 1))
 
 
